@@ -3,7 +3,8 @@
 - Offset -1 stands for "nothing committed"; that is no error, and neither is a group that does not exist.
 - Without topics (null): everything that the group has committed.
 - With `require_stable` (from 7), an offset that an open transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447).
-- The member fields of version 9 belong to the consumer protocol (KIP-848); classic groups do not look at them.
+- Of a group of the new protocol (KIP-848) a member that names itself, from version 9 on, must be in the epoch that it
+  names: UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH. Classic groups do not look at that.
 Versions: errors stand at each partition in 1, at the top from 2; flexible from 6; many groups from 8; topic ids in 10.
 """
 
@@ -11,6 +12,7 @@ import asyncio
 from collections.abc import Iterable
 from typing import NamedTuple
 
+from kavka_broker.core.consumer_group.committing import check_fetcher
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.transactional_offsets import Staged
 from kavka_broker.loop.slices import Cost, Work
@@ -35,6 +37,7 @@ from kavka_broker.request.registry import api
 from kavka_broker.request.request_parts import Each
 
 GROUPS_VERSION = 8
+MEMBER_VERSION = 9
 TOPIC_ID_VERSION = 10
 TOP_ERROR_VERSION = 2
 
@@ -132,6 +135,9 @@ def answer_group(
     group: OffsetFetchRequestGroup, broker: Broker, version: int, cost: Cost, *, is_stable: bool
 ) -> Work[OffsetFetchResponseGroup]:
     try:
+        consumers = broker.groups.shard(group.group_id).consumers.get(group.group_id)
+        if consumers is not None and version >= MEMBER_VERSION:
+            check_fetcher(consumers, group.member_epoch, group.member_id)
         offsets = offsets_of(group.group_id, broker, is_stable=is_stable)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group.group_id, error_code=error.code)

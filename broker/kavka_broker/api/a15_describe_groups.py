@@ -4,6 +4,7 @@
   tools know the owners of partitions also while the group rebalances; where an assignment was never handed in there is
   none.
 - A group that does not exist is Dead without an error below version 6, GROUP_ID_NOT_FOUND with a message from there on.
+  So is a group of the new protocol: ConsumerGroupDescribe tells of it.
 Versions: authorized operations from 3, static members from 4, flexible from 5.
 """
 
@@ -48,14 +49,16 @@ def describe_all(request: DescribeGroupsRequest, broker: Broker, version: int) -
 
 def describe(group_id: str, broker: Broker, version: int, cost: Cost) -> Work[DescribedGroup]:
     try:
-        group = broker.groups.shard(group_id).image.groups.get(group_id)
+        image = broker.groups.shard(group_id).image
     except BrokerError as error:
         return DescribedGroup(error.code, error.message, group_id)
+    group = image.groups.get(group_id)
     if group is None:
         dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= NOT_FOUND_VERSION:
             dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            dead.error_message = f"Group {group_id} not found."
+            what = "is not a classic group" if group_id in image.consumer_groups else "not found"
+            dead.error_message = f"Group {group_id} {what}."
         return dead
     protocol = group.protocol_name if group.state is GroupState.STABLE else None
     return DescribedGroup(

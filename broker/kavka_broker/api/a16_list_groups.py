@@ -1,15 +1,17 @@
 """ListGroups (16): the groups that this broker coordinates.
 
 - Filters by state and by type are compared without regard to case; none given means all.
-- A group whose members spoke another protocol, with Apache Kafka on the same directory, keeps its type (`consumer`,
-  `streams`) until a classic member joins.
+- A group whose members spoke another protocol, with Apache Kafka on the same directory, keeps its type (`streams`)
+  until a classic member joins.
 - While a partition is being read the list would not be whole: COORDINATOR_LOAD_IN_PROGRESS.
 Versions: flexible from 3, states from 4, types from 5.
 """
 
 import asyncio
 
-from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.consumer_group.state import ConsumerGroup
+from kavka_broker.core.group.image import CONSUMER
+from kavka_broker.core.group.offsets import AnyGroup
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
@@ -19,6 +21,8 @@ from kavka_broker.request.registry import SMALL_BYTES_MAX, api
 
 STATE_VERSION = 4
 TYPE_VERSION = 5
+MEMBERS_PER_STEP = 20
+"""Members that the state of a group of the new protocol is read from, in the time of a group without any."""
 
 
 @api(ListGroupsRequest, ListGroupsResponse, versions=(0, 5), bytes_max=SMALL_BYTES_MAX)
@@ -36,19 +40,20 @@ def list_all(request: ListGroupsRequest, broker: Broker, version: int) -> Work[L
     types = {kind.lower() for kind in request.types_filter}
     answer, cost = ListGroupsResponse(), Cost()
     for shard in list(broker.groups.shards()):
-        for group in list(shard.image.groups.values()):
-            if cost.add(1):
+        groups: list[AnyGroup] = [*shard.image.groups.values(), *shard.image.consumer_groups.values()]
+        for group in groups:
+            if cost.add(1 + len(group.members) // MEMBERS_PER_STEP):
                 yield
-            kind = shard.image.type_of(group)
-            if (not states or group.state.value.lower() in states) and (not types or kind in types):
-                answer.groups.append(listed(group, kind, version))
+            kind, state = shard.image.type_of(group), group.state.value
+            if (not states or state.lower() in states) and (not types or kind in types):
+                answer.groups.append(listed(group, kind, state, version))
     return answer
 
 
-def listed(group: ClassicGroup, kind: str, version: int) -> ListedGroup:
+def listed(group: AnyGroup, kind: str, state: str, version: int) -> ListedGroup:
     return ListedGroup(
         group.group_id,
-        group.protocol_type or "",
-        group.state.value if version >= STATE_VERSION else "",
+        CONSUMER if isinstance(group, ConsumerGroup) else group.protocol_type or "",
+        state if version >= STATE_VERSION else "",
         kind if version >= TYPE_VERSION else "",
     )

@@ -14,6 +14,7 @@ import re
 from kavka_broker.core.client_names import shortened
 from kavka_broker.core.metadata.image.features import (
     ELR_FEATURE,
+    GROUP_VERSION,
     KRAFT_VERSION,
     METADATA_VERSION,
     SUPPORTED_LEVELS,
@@ -35,8 +36,8 @@ from kavka_broker.request.registry import APIS, BOTH, api
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
 OF_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
-# Features of groups (KIP-848) and sharing are missing: their APIs are not served.
-SERVED = (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE, TRANSACTION_VERSION)
+# Features of share groups and streams groups are missing: their APIs are not served.
+SERVED = (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE, GROUP_VERSION, TRANSACTION_VERSION)
 SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in SERVED}
 
 

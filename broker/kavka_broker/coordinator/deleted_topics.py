@@ -11,6 +11,7 @@ from typing import Final
 
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import ZERO
@@ -24,14 +25,15 @@ class DeletedTopics:
 
     def __init__(self, topics: Topics) -> None:
         self.number = 0
-        self._topics = topics
+        self.changes = 0  # how often topics have come, gone, or got more partitions
+        self.topics = topics
         self._names = dict[bytes, str]()  # names of existing topics by id: a deletion names only the id
         self._removed = dict[str, int]()  # the number of the latest deletion of each name, the oldest first
         self.follow()
 
     def follow(self) -> None:
         """Take the topics of the image; from now on `apply` is called with every change."""
-        self._names = {topic.topic_id: topic.name for topic in self._topics}
+        self._names = {topic.topic_id: topic.name for topic in self.topics}
 
     def apply(self, records: Iterable[Message]) -> bool:
         """Note the topics that these records create and delete; returns whether they delete any."""
@@ -39,8 +41,12 @@ class DeletedTopics:
         for record in records:
             match record:
                 case TopicRecord(name, topic_id):
+                    self.changes += 1
                     self._names[topic_id] = name
+                case PartitionRecord():
+                    self.changes += 1
                 case RemoveTopicRecord(topic_id):
+                    self.changes += 1
                     self.number += 1
                     self._note(self._names.pop(topic_id, None))
         return self.number > before
@@ -60,9 +66,9 @@ class DeletedTopics:
         This broker's image has every topic that the log names: records come from leaders of earlier epochs, whose
         images were older.
         """
-        topic = self._topics.get(name)
+        topic = self.topics.get(name)
         return topic is None or topic_id not in (ZERO, topic.topic_id)
 
     def is_gone(self, name: str, since: int) -> bool:
         """Whether the topic that had this name at deletion number `since` is deleted by now."""
-        return self._removed.get(name, 0) > since or self._topics.get(name) is None
+        return self._removed.get(name, 0) > since or self.topics.get(name) is None

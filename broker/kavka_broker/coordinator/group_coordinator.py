@@ -7,7 +7,7 @@ asks for a group that is elsewhere, or not read yet, gets Kafka's error for it a
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import NamedTuple
 
@@ -18,7 +18,10 @@ from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
 from kavka_broker.coordinator.offset_expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.metadata.image.configs import Configs
+from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.interfaces import Clock
@@ -63,7 +66,7 @@ class GroupCoordinator:
         new_member_suffix: Callable[[], str],
     ) -> None:
         self.new_member_suffix = new_member_suffix
-        self.settings = settings_of(config)
+        self.settings = settings_of(config, metadata.configs)
         self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
         self.removals = DeletedTopics(metadata.topics)
         self._metadata = metadata
@@ -295,7 +298,12 @@ def slices(steps: Iterator[int]) -> Work[None]:
             yield
 
 
-def settings_of(config: BrokerConfig) -> GroupSettings:
+def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
+    effective = EffectiveConfig(config, configs)
+
+    def consumer(group_id: str) -> ConsumerGroupSettings:
+        return consumer_settings_of(effective.broker, configs.group(group_id))
+
     return GroupSettings(
         session_timeout_min_ms=config["group.min.session.timeout.ms"],
         session_timeout_max_ms=config["group.max.session.timeout.ms"],
@@ -303,4 +311,36 @@ def settings_of(config: BrokerConfig) -> GroupSettings:
         members_max=config["group.max.size"],
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
+        consumer=consumer,
+    )
+
+
+def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ConsumerGroupSettings:
+    """The settings of one group: its own configs, within the bounds that brokers set, otherwise those of brokers."""
+
+    def own(name: str, of_brokers: int, low: int, high: int) -> int:
+        given = of_group.get(name)
+        return of_brokers if given is None else min(max(int(given), low), high)
+
+    return ConsumerGroupSettings(
+        session_timeout_ms=own(
+            "consumer.session.timeout.ms",
+            config["group.consumer.session.timeout.ms"],
+            config["group.consumer.min.session.timeout.ms"],
+            config["group.consumer.max.session.timeout.ms"],
+        ),
+        heartbeat_interval_ms=own(
+            "consumer.heartbeat.interval.ms",
+            config["group.consumer.heartbeat.interval.ms"],
+            config["group.consumer.min.heartbeat.interval.ms"],
+            config["group.consumer.max.heartbeat.interval.ms"],
+        ),
+        assignment_interval_ms=own(
+            "consumer.assignment.interval.ms",
+            config["group.consumer.assignment.interval.ms"],
+            config["group.consumer.min.assignment.interval.ms"],
+            config["group.consumer.max.assignment.interval.ms"],
+        ),
+        members_max=config["group.consumer.max.size"],
+        assignors=config["group.consumer.assignors"],
     )

@@ -156,5 +156,5 @@ class GroupLag:
 
 
 def is_with_members(shard: Shard, group_id: str) -> bool:
-    group = shard.image.groups.get(group_id)
+    group = shard.image.find(group_id)
     return group is not None and bool(group.members)

@@ -13,12 +13,15 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
+from kavka_broker.coordinator.consumer_groups import ConsumerGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OffsetExpiration
 from kavka_broker.coordinator.transactional_offsets import Staging, Waiting
+from kavka_broker.core.consumer_group import committing
+from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group import membership
-from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
+from kavka_broker.core.group.deletion import AnyGroup, check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
@@ -96,6 +99,7 @@ class Shard:
             now_ms=clock.now_ms,
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
+        self.consumers = ConsumerGroups(self.image, removals, settings, self._append, self._check_room, clock, timers)
         self.staging = Staging(self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms, slices)
 
     def expect_members(self) -> Iterator[int]:
@@ -107,6 +111,7 @@ class Shard:
             membership.start_sessions(group, effects)
             self._run(group, effects)
             yield GROUP_IN_OFFSETS + len(group.members)
+        yield from self.consumers.expect_members()
 
     def open(self) -> None:
         """Begin to serve the groups."""
@@ -117,6 +122,7 @@ class Shard:
         from the first step on nothing is appended any more.
         """
         self._is_closed = True
+        self.consumers.close()
         for group in list(self.image.groups.values()):
             members = len(group.members)
             self._bury(group, ErrorCode.NOT_COORDINATOR)
@@ -125,6 +131,10 @@ class Shard:
     # --- members ------------------------------------------------------------------------------------------------
 
     def join(self, group_id: str, command: Join) -> None:
+        if not self.consumers.make_classic(group_id):
+            refusal = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+            answer(Respond(command.token, JoinGroupResponse(error_code=refusal, member_id=command.member_id)))
+            return
         group = self.image.groups.get(group_id)
         effects = Effects()
         if group is None and command.member_id:
@@ -161,7 +171,7 @@ class Shard:
         """The error of each departure."""
         group = self.image.groups.get(group_id)
         if group is None:
-            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(departures)
+            return [self.consumers.remove(group_id, gone.member_id, gone.instance_id) for gone in departures]
         effects = Effects()
         now_ms = self._clock.now_ms()
         errors = [membership.leave(group, departure, self._settings, now_ms, effects) for departure in departures]
@@ -187,12 +197,17 @@ class Shard:
         version: int,
     ) -> tuple[list[ErrorCode], Waiting | None]:
         """Append offsets. Returns an error for each, and a future of the commit. Raises BrokerError if all fail."""
-        group = self._committing(group_id, generation, version)
-        check_committer(group, generation, member_id, instance_id)
-        if generation >= 0:
-            effects = Effects()
-            keep_alive(group.members[member_id], effects)
-            self._run(group, effects)
+        consumers = self.consumers.get(group_id)
+        if consumers is not None:
+            places = [(commit.topic_id, commit.partition) for commit in commits]
+            committing.check_committer(consumers, generation, member_id, version, places)
+        else:
+            group = self._committing(group_id, generation, version)
+            check_committer(group, generation, member_id, instance_id)
+            if generation >= 0:
+                effects = Effects()
+                keep_alive(group.members[member_id], effects)
+                self._run(group, effects)
         now_ms = self._clock.now_ms()
         errors, records = [], []
         for commit in commits:
@@ -215,8 +230,11 @@ class Shard:
 
     def delete_offsets(self, group_id: str, partitions: Sequence[tuple[str, int]]) -> tuple[set[str], Waiting | None]:
         """Delete offsets. Returns the topics that keep theirs for a member, and a future. Raises BrokerError."""
-        group = self._existing(group_id)
-        kept = check_offset_deletion(group, {topic for topic, _ in partitions})
+        topics = {topic for topic, _ in partitions}
+        if (consumers := self.consumers.get(group_id)) is not None:
+            kept = committing.subscribed_of(consumers, topics)
+        else:
+            kept = check_offset_deletion(self._existing(group_id), topics)
         offsets = self.offsets(group_id)
         records = [
             offset_tombstone(group_id, topic, index)
@@ -229,7 +247,7 @@ class Shard:
 
     def delete_group(self, group_id: str) -> Waiting | None:
         """Delete an empty group and its offsets. Returns a future of the commit. Raises BrokerError."""
-        group = self._existing(group_id)
+        group = self.consumers.get(group_id) or self._existing(group_id)
         if self._in_flight[group_id]:
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "offsets of the group are being committed")
         offsets, staged = self.offsets(group_id), self.image.staged.of_group(group_id)
@@ -238,7 +256,7 @@ class Shard:
         return waiting
 
     def _check_room(self, group_id: str) -> None:
-        if len(self.image.groups) >= GROUPS_PER_PARTITION_MAX:
+        if len(self.image.groups) + len(self.image.consumer_groups) >= GROUPS_PER_PARTITION_MAX:
             problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
@@ -248,7 +266,10 @@ class Shard:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def _bury(self, group: ClassicGroup, error: ErrorCode) -> None:
+    def _bury(self, group: AnyGroup, error: ErrorCode) -> None:
+        if isinstance(group, ConsumerGroup):
+            self.consumers.end(group)
+            return
         effects = Effects()
         membership.bury(group, error, self._clock.now_ms(), effects)
         self._run(group, effects)

@@ -10,12 +10,11 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
-from kavka_broker.core.group.deletion import is_over
+from kavka_broker.core.group.deletion import AnyGroup, ends_of, is_over
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Offsets, expired_offsets
-from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
+from kavka_broker.core.group.records import KeyedRecord, offset_tombstone
 from kavka_broker.core.group.settings import GroupSettings
-from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.transactional_offsets import StagedOffset
 from kavka_broker.protocol.coordinator_records import frame_key
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
@@ -49,7 +48,7 @@ class OffsetExpiration:
         append: Append,
         *,
         is_writing: Callable[[str], bool],
-        bury: Callable[[ClassicGroup], None],
+        bury: Callable[[AnyGroup], None],
         now_ms: Callable[[], int],
         batch_bytes_max: Callable[[], int],
     ) -> None:
@@ -168,8 +167,10 @@ class OffsetExpiration:
     def expire(self) -> Generator[None, None, int]:
         """Delete expired offsets, a slice a step. Returns the number of tombstones."""
         count = looked_at = 0
-        for group_id, group in list(self._image.groups.items()):
-            if self._image.groups.get(group_id) is not group or self._is_writing(group_id):
+        groups: list[AnyGroup] = [*self._image.groups.values(), *self._image.consumer_groups.values()]
+        for group in groups:
+            group_id = group.group_id
+            if self._image.find(group_id) is not group or self._is_writing(group_id):
                 continue
             self.forget(group_id)
             count += yield from self._expire_group(group)
@@ -179,7 +180,7 @@ class OffsetExpiration:
                 yield
         return count
 
-    def _expire_group(self, group: ClassicGroup) -> Generator[None, None, int]:
+    def _expire_group(self, group: AnyGroup) -> Generator[None, None, int]:
         group_id, gone, written = group.group_id, set[tuple[str, int]](), 0
         parts = parts_of(self._image.offsets(group_id), RECORDS_PER_SLICE_MAX)
         for number, part in enumerate(parts, 1):
@@ -194,7 +195,7 @@ class OffsetExpiration:
             is_last = number == len(parts) and not self._image.staged.has_group(group_id)
             ends = is_last and is_over(group) and self._has_only(group_id, gone)
             if ends:
-                records.append(group_tombstone(group_id))
+                records += ends_of(group)
             for batch in batches_of(records, self._batch_bytes_max):
                 if not self._append(batch):
                     return written
@@ -203,11 +204,11 @@ class OffsetExpiration:
                 self._bury(group)
             elif number < len(parts):
                 yield
-                if self._image.groups.get(group_id) is not group or self._is_writing(group_id):
+                if self._image.find(group_id) is not group or self._is_writing(group_id):
                     break
         return written
 
-    def _unchanged(self, group: ClassicGroup, part: Offsets) -> Offsets:
+    def _unchanged(self, group: AnyGroup, part: Offsets) -> Offsets:
         """The offsets of `part` that have not changed since the work began."""
         now = self._image.offsets(group.group_id)
         return {

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Final
 
 from kavka_broker.coordinator.offset_expiration import OffsetExpiration
+from kavka_broker.core.consumer_group import committing
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transactional_committer, commit_record
 from kavka_broker.core.group.records import KeyedRecord
@@ -49,8 +50,10 @@ class Staging:
 
     def check(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> None:
         """Check that this client may commit in a transaction now. Raises BrokerError."""
-        group = self._image.groups.get(group_id)
-        if group is not None:
+        consumers, group = self._image.consumer_groups.get(group_id), self._image.groups.get(group_id)
+        if consumers is not None:
+            committing.check_transactional_committer(consumers, generation, member_id)
+        elif group is not None:
             check_transactional_committer(group, generation, member_id, instance_id)
         elif generation >= 0:
             raise BrokerError(ErrorCode.ILLEGAL_GENERATION)

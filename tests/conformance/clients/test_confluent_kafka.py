@@ -28,9 +28,13 @@ def produce(server: Server, topic: str, **settings: object) -> None:
     assert not failures
 
 
-def consume(server: Server, topic: str, group: str, count: int) -> list[Pair]:
+PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+
+
+def consume(server: Server, topic: str, group: str, count: int, protocol: str = "classic") -> list[Pair]:
     """Read some records as a member of the group, and commit exactly those."""
     settings = {"bootstrap.servers": server.bootstrap, "group.id": group, "auto.offset.reset": "earliest"}
+    settings["group.protocol"] = protocol
     consumer = confluent_kafka.Consumer({**settings, "enable.auto.commit": False, "enable.auto.offset.store": False})
     consumer.subscribe([topic])
     seen: list[Pair] = []
@@ -47,11 +51,12 @@ def consume(server: Server, topic: str, group: str, count: int) -> list[Pair]:
     return seen
 
 
-def test_produce_consume_commit_resume(server: Server, name: str) -> None:
+@PROTOCOLS
+def test_produce_consume_commit_resume(server: Server, name: str, protocol: str) -> None:
     create(server, name)
     produce(server, name)
-    first = consume(server, name, name, FIRST_PART)
-    assert_resumed(first, consume(server, name, name, COUNT - FIRST_PART))
+    first = consume(server, name, name, FIRST_PART, protocol)
+    assert_resumed(first, consume(server, name, name, COUNT - FIRST_PART, protocol))
 
 
 @pytest.mark.parametrize("codec", ["gzip", "snappy", "lz4", "zstd"])
@@ -67,9 +72,10 @@ def test_an_idempotent_producer_writes_each_record_once(server: Server, name: st
     assert consume(server, name, name, COUNT) == RECORDS
 
 
-def test_two_members_share_the_partitions(server: Server, name: str) -> None:
+@PROTOCOLS
+def test_two_members_share_the_partitions(server: Server, name: str, protocol: str) -> None:
     create(server, name, 4)
-    settings = {"bootstrap.servers": server.bootstrap, "group.id": name}
+    settings = {"bootstrap.servers": server.bootstrap, "group.id": name, "group.protocol": protocol}
     members = [confluent_kafka.Consumer(settings) for _ in range(2)]
     for member in members:
         member.subscribe([name])
@@ -112,10 +118,11 @@ def test_records_can_be_deleted_and_offsets_listed(server: Server, name: str) ->
     consumer.close()
 
 
-def test_groups_are_listed_described_and_deleted(server: Server, name: str) -> None:
+@PROTOCOLS
+def test_groups_are_listed_described_and_deleted(server: Server, name: str, protocol: str) -> None:
     admin = create(server, name)
     produce(server, name)
-    consume(server, name, name, COUNT)
+    consume(server, name, name, COUNT, protocol)
     listed = admin.list_consumer_groups().result(SECONDS_MAX)
     assert name in {group.group_id for group in listed.valid}
     described = admin.describe_consumer_groups([name])[name].result(SECONDS_MAX)

@@ -22,21 +22,26 @@ def produce(server: Server, topic: str) -> None:
     tool(server, "console-producer", "--topic", topic, *separator, stdin=lines)
 
 
-def consume(server: Server, topic: str, group: str, count: int) -> list[Pair]:
+PROTOCOLS = pytest.mark.parametrize("protocol", ["classic", "consumer"])
+
+
+def consume(server: Server, topic: str, group: str, count: int, protocol: str = "classic") -> list[Pair]:
     """Read some records; with one record a poll, what is committed at the end is what was printed."""
     shown = ("--formatter-property", "print.key=true", "--formatter-property", "key.separator=|")
     settings = ("--command-property", "max.poll.records=1", "--command-property", "auto.offset.reset=earliest")
+    spoken = ("--command-property", f"group.protocol={protocol}")
     limits = ("--max-messages", str(count), "--timeout-ms", "60000")
-    output = tool(server, "console-consumer", "--topic", topic, "--group", group, *shown, *settings, *limits)
+    output = tool(server, "console-consumer", "--topic", topic, "--group", group, *shown, *settings, *spoken, *limits)
     found = [line.partition("|") for line in output.splitlines()]
     return [(key, value) for key, _, value in found]
 
 
-def test_console_clients_produce_consume_commit_resume(server: Server, name: str) -> None:
+@PROTOCOLS
+def test_console_clients_produce_consume_commit_resume(server: Server, name: str, protocol: str) -> None:
     tool(server, "topics", "--create", "--topic", name, "--partitions", "3", "--replication-factor", "1")
     produce(server, name)
-    first = consume(server, name, name, FIRST_PART)
-    assert_resumed(first, consume(server, name, name, COUNT - FIRST_PART))
+    first = consume(server, name, name, FIRST_PART, protocol)
+    assert_resumed(first, consume(server, name, name, COUNT - FIRST_PART, protocol))
 
 
 def test_topics_are_created_described_altered_and_deleted(server: Server, name: str) -> None:
@@ -89,10 +94,11 @@ def test_quotas_are_altered_described_and_deleted(server: Server, name: str, cas
     assert "producer_byte_rate" not in tool(server, "configs", "--describe", *entity)
 
 
-def test_consumer_groups_are_described_reset_and_deleted(server: Server, name: str) -> None:
+@PROTOCOLS
+def test_consumer_groups_are_described_reset_and_deleted(server: Server, name: str, protocol: str) -> None:
     create_topic(server, name)
     produce(server, name)
-    consume(server, name, name, FIRST_PART)
+    consume(server, name, name, FIRST_PART, protocol)
     group = ("--group", name)
     assert name in tool(server, "consumer-groups", "--list").splitlines()
     row = tool(server, "consumer-groups", "--describe", *group).splitlines()[-1].split()

@@ -103,7 +103,7 @@ class FakePartition:
 class World:
     """A serving shard, and the topics t and u. To be made inside a running loop."""
 
-    def __init__(self, **settings: int) -> None:
+    def __init__(self, **settings: Any) -> None:
         self.partition = FakePartition()
         self.clock = Clock()
         self.timers = Timers(self.clock, asyncio.get_running_loop())

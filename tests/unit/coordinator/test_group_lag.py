@@ -82,6 +82,9 @@ class Image:
             for group, topics in offsets.items()
         }
 
+    def find(self, group_id: str) -> ClassicGroup | None:
+        return self.groups.get(group_id)
+
     def groups_with_offsets(self) -> list[str]:
         return list(self._offsets)
 

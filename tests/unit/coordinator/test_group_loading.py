@@ -126,15 +126,15 @@ def test_a_group_keeps_the_type_that_apache_kafka_gave_it() -> None:
     log.write(KeyedRecord(StreamsGroupMetadataKey("app"), StreamsGroupMetadataValue(2), 0), committed("app", 1))
     image, loaded = log.load()
     assert {name: image.type_of(group) for name, group in image.groups.items()} == {
-        "new": "consumer",
         "left": "classic",
         "simple": "classic",
         "app": "streams",
     }
+    assert [(group.group_id, group.epoch) for group in image.consumer_groups.values()] == [("new", 3)]
     assert loaded.passed_over == 0
     assert offsets(image, "new") == {0: 7}
-    image.groups["new"].generation = 1  # a classic member has joined
-    assert image.type_of(image.groups["new"]) == "classic"
+    image.groups["app"].generation = 1  # a classic member has joined
+    assert image.type_of(image.groups["app"]) == "classic"
 
 
 def test_record_kinds_of_other_features_are_skipped() -> None:

@@ -215,14 +215,27 @@ def test_the_leader_of_a_record_leads_and_otherwise_the_first_member() -> None:
 
 def test_a_group_that_has_lost_its_record_of_another_kind_is_classic() -> None:
     image = GroupImage()
-    for key, value, kind in (
-        (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(), CONSUMER),
-        (StreamsGroupMetadataKey("g"), StreamsGroupMetadataValue(), STREAMS),
-    ):
+    image.replay(StreamsGroupMetadataKey("g"), StreamsGroupMetadataValue())
+    assert image.type_of(ClassicGroup("g")) == STREAMS
+    image.replay(StreamsGroupMetadataKey("g"), None)
+    assert image.type_of(ClassicGroup("g")) == CLASSIC
+
+
+@pytest.mark.parametrize("is_first", [True, False])
+def test_offsets_before_or_behind_the_record_of_a_consumer_group_are_its_own(is_first: bool) -> None:
+    image = GroupImage()
+    records = [
+        (OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset=7)),
+        (ConsumerGroupMetadataKey("g"), ConsumerGroupMetadataValue(3)),
+    ]
+    for key, value in records if is_first else records[::-1]:
         image.replay(key, value)
-        assert image.type_of(ClassicGroup("g")) == kind
-        image.replay(key, None)
-        assert image.type_of(ClassicGroup("g")) == CLASSIC
+    list(image.finish_loading())
+    assert (image.groups, [*image.consumer_groups], image.offsets("g")["t"][0].offset) == ({}, ["g"], 7)
+    assert image.type_of(image.consumer_groups["g"]) == CONSUMER
+    image.replay(ConsumerGroupMetadataKey("g"), None)
+    list(image.finish_loading())
+    assert ([*image.groups], image.consumer_groups) == (["g"], {})
 
 
 def test_a_group_that_is_gone_cannot_be_deleted() -> None:

@@ -168,7 +168,7 @@ class World:
         membership.bury(self.group, ErrorCode.NOT_COORDINATOR, self.now_ms, effects)
         self.run(effects)
 
-    def change_settings(self, **changes: int) -> None:
+    def change_settings(self, **changes: Any) -> None:
         self.settings = replace(self.settings, **changes)
 
     # --- effects ------------------------------------------------------------------------------------------------------

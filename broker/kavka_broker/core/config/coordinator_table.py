@@ -30,13 +30,15 @@ COORDINATOR_KEYS: Final = by_name(
     (
         Definition("add.partitions.to.txn.retry.backoff.max.ms", INT, 100, HIGH, Range(0), served=True),
         Definition("add.partitions.to.txn.retry.backoff.ms", INT, 20, HIGH, Range(1), served=True),
-        Definition("group.consumer.assignment.interval.ms", INT, 1000, MEDIUM, Range(0), CLUSTER_WIDE),
-        Definition("group.consumer.assignors", LIST, ("uniform", "range"), MEDIUM),
-        Definition("group.consumer.heartbeat.interval.ms", INT, 5000, MEDIUM, Range(1)),
-        Definition("group.consumer.max.assignment.interval.ms", INT, 15_000, MEDIUM, Range(0)),
-        Definition("group.consumer.max.heartbeat.interval.ms", INT, 15_000, MEDIUM, Range(1)),
-        Definition("group.consumer.max.session.timeout.ms", INT, 60_000, MEDIUM, Range(1)),
-        Definition("group.consumer.max.size", INT, INT_MAX, MEDIUM, Range(1)),
+        Definition("group.consumer.assignment.interval.ms", INT, 1000, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
+        Definition(
+            "group.consumer.assignors", LIST, ("uniform", "range"), MEDIUM, OneOf(("uniform", "range")), served=True
+        ),
+        Definition("group.consumer.heartbeat.interval.ms", INT, 5000, MEDIUM, Range(1), served=True),
+        Definition("group.consumer.max.assignment.interval.ms", INT, 15_000, MEDIUM, Range(0), served=True),
+        Definition("group.consumer.max.heartbeat.interval.ms", INT, 15_000, MEDIUM, Range(1), served=True),
+        Definition("group.consumer.max.session.timeout.ms", INT, 60_000, MEDIUM, Range(1), served=True),
+        Definition("group.consumer.max.size", INT, INT_MAX, MEDIUM, Range(1), served=True),
         Definition(
             "group.consumer.migration.policy",
             STRING,
@@ -44,9 +46,9 @@ COORDINATOR_KEYS: Final = by_name(
             MEDIUM,
             OneOf(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"), fold_case=True),
         ),
-        Definition("group.consumer.min.assignment.interval.ms", INT, 0, MEDIUM, Range(0)),
-        Definition("group.consumer.min.heartbeat.interval.ms", INT, 5000, MEDIUM, Range(1)),
-        Definition("group.consumer.min.session.timeout.ms", INT, 45_000, MEDIUM, Range(1)),
+        Definition("group.consumer.min.assignment.interval.ms", INT, 0, MEDIUM, Range(0), served=True),
+        Definition("group.consumer.min.heartbeat.interval.ms", INT, 5000, MEDIUM, Range(1), served=True),
+        Definition("group.consumer.min.session.timeout.ms", INT, 45_000, MEDIUM, Range(1), served=True),
         Definition(
             "group.consumer.regex.refresh.interval.ms",
             INT,
@@ -55,7 +57,7 @@ COORDINATOR_KEYS: Final = by_name(
             Range(10_000),
             internal=True,
         ),
-        Definition("group.consumer.session.timeout.ms", INT, 45_000, MEDIUM, Range(1)),
+        Definition("group.consumer.session.timeout.ms", INT, 45_000, MEDIUM, Range(1), served=True),
         Definition("group.coordinator.append.linger.ms", INT, -1, MEDIUM, Range(-1)),
         Definition("group.coordinator.background.threads", INT, 2, HIGH, Range(1)),
         Definition(
@@ -72,6 +74,7 @@ COORDINATOR_KEYS: Final = by_name(
             ("classic", "consumer", "streams"),
             MEDIUM,
             OneOf(("consumer", "classic", "share", "streams")),
+            served=True,
         ),
         Definition("group.coordinator.threads", INT, 4, HIGH, Range(1)),
         Definition("group.initial.rebalance.delay.ms", INT, 3000, MEDIUM, served=True),

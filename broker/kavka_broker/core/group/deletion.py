@@ -2,30 +2,37 @@
 
 from collections.abc import Collection, Iterable
 
-from kavka_broker.core.group.offsets import Offsets
+from kavka_broker.core.consumer_group.records import group_tombstones
+from kavka_broker.core.consumer_group.state import ConsumerGroup
+from kavka_broker.core.group.offsets import AnyGroup, Offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
-__all__ = ["check_offset_deletion", "delete_group", "is_over"]
+__all__ = ["AnyGroup", "check_offset_deletion", "delete_group", "ends_of", "is_over"]
 
 
-def delete_group(group: ClassicGroup, offsets: Offsets, staged: Iterable[tuple[str, int]] = ()) -> list[KeyedRecord]:
+def delete_group(group: AnyGroup, offsets: Offsets, staged: Iterable[tuple[str, int]] = ()) -> list[KeyedRecord]:
     """The records that end a group and its offsets, and what open transactions have `staged`: their end must not bring
     the group back. Raises BrokerError where it has members.
     """
     if group.state is GroupState.DEAD:
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.state is not GroupState.EMPTY:
+    if group.members if isinstance(group, ConsumerGroup) else group.state is not GroupState.EMPTY:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
     assert not group.members, f"{group.group_id} is empty, with {list(group.members)}"
     only_staged = [place for place in staged if place[1] not in offsets.get(place[0], ())]
     return [
         *tombstones(group.group_id, offsets),
         *(offset_tombstone(group.group_id, *place) for place in only_staged),
-        group_tombstone(group.group_id),
+        *ends_of(group),
     ]
+
+
+def ends_of(group: AnyGroup) -> list[KeyedRecord]:
+    """The tombstones of a group itself, which has no members."""
+    return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]
 
 
 def tombstones(group_id: str, offsets: Offsets) -> list[KeyedRecord]:
@@ -46,6 +53,8 @@ def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[s
     return set(topics) if subscribed is None else set(topics) & subscribed
 
 
-def is_over(group: ClassicGroup) -> bool:
+def is_over(group: AnyGroup) -> bool:
     """Whether the group ends with its last offset: it has no members, and none are about to join."""
+    if isinstance(group, ConsumerGroup):
+        return not group.members
     return group.state is GroupState.EMPTY and not group.pending and not group.writes_pending

@@ -8,12 +8,14 @@ soft state and write down where they are.
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from kavka_broker.core.group.offsets import Offsets
+from kavka_broker.core.consumer_group.records import KEYS as CONSUMER_GROUP_KEYS
+from kavka_broker.core.consumer_group.records import replay as replay_consumer_group
+from kavka_broker.core.consumer_group.state import ConsumerGroup
+from kavka_broker.core.group.offsets import AnyGroup, Offsets
 from kavka_broker.core.group.persistence import restore
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_key import GroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
@@ -35,6 +37,7 @@ class GroupImage:
 
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
+        self.consumer_groups: dict[str, ConsumerGroup] = {}  # of the new protocol; none of them is in `groups`
         self._offsets: dict[str, Offsets] = {}
         self._types: dict[str, str] = {}  # kinds of the groups that are not classic
         self.staged = Staged()
@@ -42,8 +45,10 @@ class GroupImage:
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
 
-    def type_of(self, group: ClassicGroup) -> str:
+    def type_of(self, group: AnyGroup) -> str:
         """The kind of members that the group had last; classic as soon as a classic member has joined here."""
+        if isinstance(group, ConsumerGroup):
+            return CONSUMER
         return CLASSIC if group.generation else self._types.get(group.group_id, CLASSIC)
 
     def replay(self, key: Message, value: Message | None) -> None:
@@ -53,18 +58,22 @@ class GroupImage:
                 self.groups.pop(key.group, None)
             case GroupMetadataKey(), GroupMetadataValue():
                 self.groups[key.group] = restore(key.group, value)
-            case ((ConsumerGroupMetadataKey() | StreamsGroupMetadataKey()), None):
+            case StreamsGroupMetadataKey(), None:
                 self._types.pop(key.group_id, None)
-            case ConsumerGroupMetadataKey(), _:
-                self._types[key.group_id] = CONSUMER
             case StreamsGroupMetadataKey(), _:
                 self._types[key.group_id] = STREAMS
+            case _ if isinstance(key, CONSUMER_GROUP_KEYS):
+                replay_consumer_group(self.consumer_groups, key, value)
             case _:
                 self.replay_offset(key, value)
 
+    def find(self, group_id: str) -> AnyGroup | None:
+        """The group, of whichever protocol it is."""
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+
     def stage(self, producer_id: int, offset: StagedOffset) -> None:
         """Keep an offset of an open transaction. Its group exists from now on."""
-        if offset.key.group not in self.groups:
+        if self.find(offset.key.group) is None:
             self.groups[offset.key.group] = ClassicGroup(offset.key.group)
         self.staged.stage(producer_id, offset)
 
@@ -79,7 +88,7 @@ class GroupImage:
             case OffsetCommitKey(), None:
                 self._forget_offset(key)
             case OffsetCommitKey(), OffsetCommitValue():
-                if key.group not in self.groups:
+                if self.find(key.group) is None:
                     self.groups[key.group] = ClassicGroup(key.group)
                 self._offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
 
@@ -87,8 +96,15 @@ class GroupImage:
         """Finish after the whole log was replayed: a group whose record was deleted may still have offsets. A group
         a step.
         """
+        for group_id in list(self.consumer_groups):
+            # Records of one group in both forms are of a log that was cut short while it changed its protocol.
+            if (classic := self.groups.get(group_id)) is not None and classic.members:
+                del self.consumer_groups[group_id]
+            else:
+                self.groups.pop(group_id, None)
+            yield
         for group_id in list(self._offsets):
-            if group_id not in self.groups:
+            if self.find(group_id) is None:
                 self.groups[group_id] = ClassicGroup(group_id)
             yield
         for group in list(self.groups.values()):

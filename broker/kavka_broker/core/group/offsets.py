@@ -10,6 +10,7 @@ Offsets end some time after the group does (KIP-211), never while a client may s
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
+from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.checks import member_of, require_generation
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.settings import GroupSettings
@@ -20,10 +21,19 @@ from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitK
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.uuids import ZERO
 
-__all__ = ["Commit", "Offsets", "check_committer", "check_transactional_committer", "commit_record", "expired_offsets"]
+__all__ = [
+    "AnyGroup",
+    "Commit",
+    "Offsets",
+    "check_committer",
+    "check_transactional_committer",
+    "commit_record",
+    "expired_offsets",
+]
 
 Offsets = dict[str, dict[int, OffsetCommitValue]]
 """The committed offsets of one group, by topic and partition."""
+AnyGroup = ClassicGroup | ConsumerGroup
 
 NEVER = -1
 NO_RETENTION = -1
@@ -96,16 +106,19 @@ def commit_record(
 
 
 def expired_offsets(
-    group: ClassicGroup, offsets: Offsets, settings: GroupSettings, now_ms: int
+    group: AnyGroup, offsets: Offsets, settings: GroupSettings, now_ms: int
 ) -> Iterator[tuple[str, int]]:
     """Offsets whose retention has passed.
 
     - No members any more: the retention counts from when the last one left, or the commit if that came later.
     - No members ever (the group only commits): from the commit.
     - Consumers with members: only topics that no member subscribes to, from the commit.
-    - Any other group with members: never.
+    - Any other classic group with members: never.
+    - Groups of the new protocol: topics that no member subscribes to, from the commit.
     """
-    if group.protocol_type is None:
+    if isinstance(group, ConsumerGroup):
+        since_ms, kept = NEVER, frozenset(group.subscribed)
+    elif group.protocol_type is None:
         since_ms, kept = NEVER, frozenset[str]()
     elif group.state is GroupState.EMPTY:
         since_ms, kept = group.state_since_ms, frozenset[str]()

@@ -8,6 +8,7 @@ from kavka_broker.core.authorization.acl_types import Operation, ResourceType
 from kavka_broker.dispatch.access.gates import GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, OnGroup, Outcome, then
 from kavka_broker.dispatch.access.topics import name_of, named
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages import consumer_group_describe_response as consumers
 from kavka_broker.protocol.messages import offset_commit_response as commits
 from kavka_broker.protocol.messages import offset_delete_response as deletions
 from kavka_broker.protocol.messages.delete_groups_response import DeletableGroupResult
@@ -20,6 +21,7 @@ from kavka_broker.request.registry import Answer, Api
 MANY_KEYS_VERSION = 4
 GROUPS_VERSION = 8
 NOBODY = -1
+NOT_ALL_TOPICS = "The group has topics that the client is not authorized to describe."
 KINDS = {0: GROUP, 1: ResourceType.TRANSACTIONAL_ID}  # of keys of FindCoordinator
 
 
@@ -41,6 +43,13 @@ _DESCRIBE = Elements(
     lambda group_id, refusal: DescribedGroup(refusal.code, None, group_id),
 )
 
+_DESCRIBE_CONSUMERS = Elements(
+    "group_ids",
+    "groups",
+    lambda group_id, _, __, access: lacks(Operation.DESCRIBE, group_id, access),
+    lambda group_id, refusal: consumers.DescribedGroup(refusal.code, None, group_id),
+)
+
 
 def describe_groups(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
     """Describe the groups that the client may DESCRIBE, with its operations where it asks for them."""
@@ -48,6 +57,40 @@ def describe_groups(request: Any, api: Api, broker: Broker, client: Client, acce
     if not request.include_authorized_operations:
         return outcome
     return then(outcome, lambda answer: _show_operations(answer, access))
+
+
+async def describe_consumer_groups(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Answer:
+    """Describe the groups that the client may DESCRIBE with every topic in them: a part of a group is never shown."""
+    outcome = _DESCRIBE_CONSUMERS(request, api, broker, client, access)
+    answer: Any = outcome if isinstance(outcome, api.response) else await outcome  # type: ignore[misc]
+    if request.include_authorized_operations:
+        _show_operations(answer, access)
+    for index, group in enumerate(answer.groups):
+        names = _topics_in(group)
+        if not all(access.may(Operation.DESCRIBE, TOPIC, name) for name in names):
+            code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
+            answer.groups[index] = consumers.DescribedGroup(code, NOT_ALL_TOPICS, group.group_id)
+        await broker.slices.turn()
+    return answer  # type: ignore[no-any-return]
+
+
+def _topics_in(group: consumers.DescribedGroup) -> list[str]:
+    names = dict[str, None]()
+    for member in group.members:
+        names.update(dict.fromkeys(member.subscribed_topic_names))
+        for part in (member.assignment, member.target_assignment):
+            names.update(dict.fromkeys(topic.topic_name for topic in part.topic_partitions))
+    return list(names)
+
+
+def hear_consumer(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
+    """Hear a member of a group that the client may READ; it may subscribe to topics that the client may DESCRIBE."""
+    if (lacking := lacks(Operation.READ, request.group_id, access)) is not None:
+        raise lacking
+    for name in request.subscribed_topic_names or ():
+        if not access.may(Operation.DESCRIBE, TOPIC, name):
+            raise access.refusal(Operation.DESCRIBE, TOPIC, name)
+    return api.handle(request, broker, client)
 
 
 def _show_operations(answer: Any, access: Access) -> None:

@@ -83,6 +83,8 @@ GATES: Final[Mapping[int, Gate | None]] = {
     65: transactions.describe,
     66: transactions.list_all,
     67: _OF_NODES,  # AllocateProducerIds
+    68: groups.hear_consumer,
+    69: groups.describe_consumer_groups,
     70: _OF_NODES,  # ControllerRegistration
     71: None,  # GetTelemetrySubscriptions
     72: None,  # PushTelemetry

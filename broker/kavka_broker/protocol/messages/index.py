@@ -69,6 +69,7 @@ REQUESTS: Final[dict[int, str]] = {
     65: "DescribeTransactionsRequest",
     66: "ListTransactionsRequest",
     67: "AllocateProducerIdsRequest",
+    68: "ConsumerGroupHeartbeatRequest",
     69: "ConsumerGroupDescribeRequest",
     70: "ControllerRegistrationRequest",
     71: "GetTelemetrySubscriptionsRequest",
@@ -76,6 +77,7 @@ REQUESTS: Final[dict[int, str]] = {
     73: "AssignReplicasToDirsRequest",
     74: "ListConfigResourcesRequest",
     75: "DescribeTopicPartitionsRequest",
+    77: "ShareGroupDescribeRequest",
     80: "AddRaftVoterRequest",
     81: "RemoveRaftVoterRequest",
     82: "UpdateRaftVoterRequest",
@@ -146,6 +148,7 @@ RESPONSES: Final[dict[int, str]] = {
     65: "DescribeTransactionsResponse",
     66: "ListTransactionsResponse",
     67: "AllocateProducerIdsResponse",
+    68: "ConsumerGroupHeartbeatResponse",
     69: "ConsumerGroupDescribeResponse",
     70: "ControllerRegistrationResponse",
     71: "GetTelemetrySubscriptionsResponse",
@@ -153,6 +156,7 @@ RESPONSES: Final[dict[int, str]] = {
     73: "AssignReplicasToDirsResponse",
     74: "ListConfigResourcesResponse",
     75: "DescribeTopicPartitionsResponse",
+    77: "ShareGroupDescribeResponse",
     80: "AddRaftVoterResponse",
     81: "RemoveRaftVoterResponse",
     82: "UpdateRaftVoterResponse",
@@ -246,9 +250,7 @@ TRANSACTION_VALUES: Final[dict[int, str]] = {
 }
 
 LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {
-    68: ("ConsumerGroupHeartbeatRequest", (0, 1)),
     76: ("ShareGroupHeartbeatRequest", (1, 1)),
-    77: ("ShareGroupDescribeRequest", (1, 1)),
     78: ("ShareFetchRequest", (1, 2)),
     79: ("ShareAcknowledgeRequest", (1, 2)),
     83: ("InitializeShareGroupStateRequest", (0, 0)),

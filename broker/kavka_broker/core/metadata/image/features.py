@@ -26,6 +26,7 @@ METADATA_VERSION: Final = "metadata.version"
 KRAFT_VERSION: Final = "kraft.version"
 ELR_FEATURE: Final = "eligible.leader.replicas.version"
 TRANSACTION_VERSION: Final = "transaction.version"
+GROUP_VERSION: Final = "group.version"
 
 #: The levels of metadata.version by their names.
 RELEASES: Final[Mapping[int, str]] = MappingProxyType(
@@ -68,7 +69,7 @@ INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
         METADATA_VERSION: METADATA_VERSION_LATEST,
         "eligible.leader.replicas.version": 1,
-        "group.version": 1,
+        GROUP_VERSION: 1,
         "share.version": 1,
         "streams.version": 1,
         TRANSACTION_VERSION: 2,
@@ -82,7 +83,7 @@ SUPPORTED_LEVELS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         METADATA_VERSION: (METADATA_VERSION_OLDEST, METADATA_VERSION_LATEST),
         KRAFT_VERSION: (0, 1),
         "eligible.leader.replicas.version": (0, 1),
-        "group.version": (0, 1),
+        GROUP_VERSION: (0, 1),
         "share.version": (0, 1),
         "streams.version": (0, 1),
         TRANSACTION_VERSION: (0, 2),

@@ -1,0 +1,84 @@
+"""ConsumerGroupHeartbeat (68): a member of a group of the new protocol joins, stays or leaves (KIP-848).
+
+- Epoch 0 joins, -1 leaves, -2 leaves a static member's place to its successor; otherwise it is the member's epoch.
+- The answer names the member's epoch. It has an assignment where the member said everything, or where it has changed.
+- A member gets what the others have given up: it heartbeats until it has its whole target.
+- Topics are subscribed to by their names; an expression is INVALID_REGULAR_EXPRESSION.
+- A group of the classic protocol that has members is GROUP_ID_NOT_FOUND: it does not change its protocol while it runs.
+- Without `consumer` in group.coordinator.rebalance.protocols, or below group.version 1, it is UNSUPPORTED_VERSION.
+- Answered when the group's records are committed.
+Versions: flexible from 0; from 1 the client makes the member id, and may name an expression.
+"""
+
+from collections.abc import Awaitable
+
+from kavka_broker.coordinator.consumer_groups import is_served
+from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.core.consumer_group.checks import Heartbeat, check_heartbeat
+from kavka_broker.core.consumer_group.heartbeat import Change
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kavka_broker.protocol.messages.consumer_group_heartbeat_response import (
+    Assignment,
+    ConsumerGroupHeartbeatResponse,
+    TopicPartitions,
+)
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
+
+CLIENT_ID_VERSION = 1
+BYTES_MAX = 1024 * 1024
+"""The bound on a heartbeat: ten thousand names of topics, and a hundred thousand partitions."""
+
+
+@api(ConsumerGroupHeartbeatRequest, ConsumerGroupHeartbeatResponse, versions=(0, 1), bytes_max=BYTES_MAX)
+def consumer_group_heartbeat(
+    request: ConsumerGroupHeartbeatRequest, broker: Broker, client: Client
+) -> ConsumerGroupHeartbeatResponse | Awaitable[ConsumerGroupHeartbeatResponse]:
+    if not is_served(broker.config, broker.metadata):
+        return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
+    settings = broker.groups.settings.consumer(request.group_id)
+    try:
+        beat = heartbeat_of(request, broker, client)
+        check_heartbeat(beat, settings.assignors, needs_member_id=client.version >= CLIENT_ID_VERSION)
+        change, waiting = broker.groups.shard(request.group_id).consumers.heartbeat(beat)
+    except BrokerError as error:
+        return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
+    response = ConsumerGroupHeartbeatResponse(
+        member_id=change.member_id,
+        member_epoch=change.epoch,
+        heartbeat_interval_ms=0 if beat.leaves else settings.heartbeat_interval_ms,
+        assignment=assignment_of(change),
+    )
+    return response if waiting is None else when_committed(response, waiting)
+
+
+def heartbeat_of(request: ConsumerGroupHeartbeatRequest, broker: Broker, client: Client) -> Heartbeat:
+    owned, member_id = request.topic_partitions, request.member_id
+    if not member_id and request.member_epoch == 0 and client.version < CLIENT_ID_VERSION:
+        member_id = broker.groups.new_member_suffix()
+    return Heartbeat(
+        request.group_id,
+        member_id,
+        request.member_epoch,
+        client_id=client.client_id,
+        client_host=f"/{client.address}",
+        instance_id=request.instance_id,
+        rack_id=request.rack_id,
+        rebalance_timeout_ms=request.rebalance_timeout_ms,
+        topics=request.subscribed_topic_names,
+        regex=request.subscribed_topic_regex,
+        server_assignor=request.server_assignor,
+        owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
+    )
+
+
+def assignment_of(change: Change) -> Assignment | None:
+    if change.assigned is None:
+        return None
+    return Assignment([TopicPartitions(topic_id, sorted(indexes)) for topic_id, indexes in change.assigned.items()])
+
+
+async def when_committed(response: ConsumerGroupHeartbeatResponse, waiting: Waiting) -> ConsumerGroupHeartbeatResponse:
+    error = await waiting
+    return response if error is ErrorCode.NONE else ConsumerGroupHeartbeatResponse(error_code=error)

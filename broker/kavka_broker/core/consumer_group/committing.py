@@ -1,0 +1,72 @@
+"""Who may commit and fetch offsets of a group of the new protocol.
+
+An epoch that is older than the member's is right for partitions that the member has had since then (KIP-1251): a commit
+that was on its way while the epoch moved is not lost. One that has another partition in it is refused as a whole.
+"""
+
+from collections.abc import Collection, Iterable
+from typing import Final
+
+from kavka_broker.core.consumer_group.checks import member_of
+from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+__all__ = ["check_committer", "check_fetcher", "check_transactional_committer", "subscribed_of"]
+
+EPOCH_VERSION: Final = 9
+"""OffsetCommit names a member's epoch from this version on."""
+
+Place = tuple[bytes, int]
+"""A partition: the id of its topic, and its index."""
+
+
+def check_committer(group: ConsumerGroup, epoch: int, member_id: str, version: int, places: Iterable[Place]) -> None:
+    """Check that this client may commit offsets of all these partitions now. Raises BrokerError."""
+    if epoch < 0 and not group.members:
+        return
+    member = member_of(group, member_id)
+    if version < EPOCH_VERSION:
+        problem = f"OffsetCommit version {EPOCH_VERSION} or above must be used by members of this group."
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, problem)
+    if epoch == member.epoch:
+        return
+    if not 0 <= epoch < member.epoch or not all(_since(member, *place) <= epoch for place in places):
+        raise _stale(member, epoch)
+
+
+def _since(member: ConsumerMember, topic_id: bytes, index: int) -> int:
+    """The epoch since which the member has a partition; after every epoch where it has not got it."""
+    for partitions in (member.assigned, member.revoking):
+        since = partitions.get(topic_id, {}).get(index)
+        if since is not None:
+            return since
+    return member.epoch
+
+
+def check_transactional_committer(group: ConsumerGroup, epoch: int, member_id: str) -> None:
+    """Check that this client may commit in a transaction now; a producer that names no member may always. Raises
+    BrokerError, with the error that producers know: an older epoch is a reason to abort.
+    """
+    if epoch < 0 and (not group.members or not member_id):
+        return
+    if epoch != (member := member_of(group, member_id)).epoch:
+        raise BrokerError(ErrorCode.ILLEGAL_GENERATION, _stale(member, epoch).message)
+
+
+def check_fetcher(group: ConsumerGroup, epoch: int, member_id: str | None) -> None:
+    """Check that this client may fetch offsets now: a member in its present epoch, or a tool. Raises BrokerError."""
+    if member_id is None and epoch < 0:
+        return
+    member = member_of(group, member_id or "")
+    if epoch != member.epoch:
+        raise _stale(member, epoch)
+
+
+def _stale(member: ConsumerMember, epoch: int) -> BrokerError:
+    problem = f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}."
+    return BrokerError(ErrorCode.STALE_MEMBER_EPOCH, problem)
+
+
+def subscribed_of(group: ConsumerGroup, topics: Collection[str]) -> set[str]:
+    """Those of these topics that a member subscribes to: they keep their offsets."""
+    return {name for name in topics if name in group.subscribed}

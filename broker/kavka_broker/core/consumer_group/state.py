@@ -1,0 +1,167 @@
+"""A consumer group of the new protocol as data: its members, its target assignment, and who owns which partition.
+
+Three epochs say how far the group has come. The group epoch grows when a subscription, a member or a subscribed topic
+changes; the assignment epoch is the group epoch for which the target was computed; a member's epoch is the assignment
+epoch that it has reached. A member goes from one target to the next by itself (`reconciliation`).
+
+Invariant (K4): `owners` names at most one member for a partition, the one that has it assigned or has yet to revoke it.
+
+Nothing here decides; only `replay` changes a group.
+"""
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import Enum, IntEnum
+from types import MappingProxyType
+from typing import Final
+
+__all__ = [
+    "LEFT_EPOCH",
+    "LEFT_FOR_A_WHILE_EPOCH",
+    "ConsumerGroup",
+    "ConsumerMember",
+    "GroupState",
+    "MemberState",
+    "Owned",
+    "Target",
+    "has_reached",
+]
+
+LEFT_EPOCH: Final = -1
+LEFT_FOR_A_WHILE_EPOCH: Final = -2
+"""Epochs by which a member leaves; a static member that is to come back has the second one until it does."""
+
+Target = Mapping[bytes, frozenset[int]]
+"""Partitions by topic id."""
+Owned = Mapping[bytes, Mapping[int, int]]
+"""Partitions by topic id, each with the assignment epoch in which the member got it (KIP-1251)."""
+
+NO_TARGET: Final[Target] = MappingProxyType({})
+
+
+class MemberState(IntEnum):
+    """The state of a member, by the numbers of its record."""
+
+    STABLE = 1  # has all of its target that it may have
+    UNREVOKED_PARTITIONS = 2  # has yet to give partitions up
+    UNRELEASED_PARTITIONS = 3  # waits for partitions that others have yet to give up
+    UNKNOWN = 127  # written by a later release
+
+
+class GroupState(Enum):
+    """The state of a group; the value is the name that tools show."""
+
+    EMPTY = "Empty"
+    ASSIGNING = "Assigning"
+    RECONCILING = "Reconciling"
+    STABLE = "Stable"
+    DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class ConsumerMember:
+    """One consumer. Two members are equal where a record of each would be."""
+
+    member_id: str
+    epoch: int = 0
+    previous_epoch: int = -1
+    state: MemberState = MemberState.STABLE
+    instance_id: str | None = None
+    rack_id: str | None = None
+    client_id: str = ""
+    client_host: str = ""
+    topics: frozenset[str] = frozenset()
+    regex: str = ""
+    rebalance_timeout_ms: int = -1
+    server_assignor: str | None = None
+    assigned: Owned = field(default_factory=dict)
+    revoking: Owned = field(default_factory=dict)  # has to give these up, and may still consume them
+
+    @property
+    def is_away(self) -> bool:
+        """Whether this static member has left for a while."""
+        return self.epoch == LEFT_FOR_A_WHILE_EPOCH
+
+
+def has_reached(member: ConsumerMember, assignment_epoch: int) -> bool:
+    """Whether the member has everything of the target of this epoch."""
+    return member.state is MemberState.STABLE and member.epoch == assignment_epoch
+
+
+@dataclass(slots=True)
+class ConsumerGroup:
+    """The whole of a group except its offsets.
+
+    Invariants: `instances` maps exactly the static members; `subscribed` counts the members that name each topic.
+    """
+
+    group_id: str
+    epoch: int = 0
+    metadata_hash: int = 0  # of the subscribed topics, as they were at `epoch`
+    assignment_epoch: int = 0
+    assigned_at_ms: int = 0
+    members: dict[str, ConsumerMember] = field(default_factory=dict)
+    instances: dict[str, str] = field(default_factory=dict)
+    targets: dict[str, Target] = field(default_factory=dict)
+    owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
+    subscribed: Counter[str] = field(default_factory=Counter)
+    topics_seen: int = field(default=-1, compare=False)  # the number of topic changes at which the hash was compared
+
+    @property
+    def state(self) -> GroupState:
+        if not self.members:
+            return GroupState.EMPTY
+        if self.epoch > self.assignment_epoch:
+            return GroupState.ASSIGNING
+        if all(has_reached(member, self.assignment_epoch) for member in self.members.values()):
+            return GroupState.STABLE
+        return GroupState.RECONCILING
+
+    def owner(self, topic_id: bytes, partition: int) -> str | None:
+        """The member that has a partition, None where it is free."""
+        partitions = self.owners.get(topic_id)
+        return None if partitions is None else partitions.get(partition)
+
+    def target_of(self, member_id: str) -> Target:
+        return self.targets.get(member_id, NO_TARGET)
+
+    def static_member(self, instance_id: str) -> ConsumerMember | None:
+        member_id = self.instances.get(instance_id)
+        return None if member_id is None else self.members[member_id]
+
+    def put(self, member: ConsumerMember) -> None:
+        """Add a member, or put it in the place of what it was."""
+        self._forget(self.members.get(member.member_id))
+        self.members[member.member_id] = member
+        if member.instance_id is not None:
+            self.instances[member.instance_id] = member.member_id
+        self.subscribed.update(member.topics)
+        for partitions in (member.assigned, member.revoking):
+            for topic_id, indexes in partitions.items():
+                self.owners.setdefault(topic_id, {}).update(dict.fromkeys(indexes, member.member_id))
+
+    def remove(self, member_id: str) -> None:
+        self._forget(self.members.pop(member_id, None))
+
+    def _forget(self, member: ConsumerMember | None) -> None:
+        if member is None:
+            return
+        if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
+            del self.instances[member.instance_id]
+        for name in member.topics:
+            self.subscribed[name] -= 1
+            if not self.subscribed[name]:
+                del self.subscribed[name]
+        for partitions in (member.assigned, member.revoking):
+            for topic_id, indexes in partitions.items():
+                self._release(topic_id, indexes, member.member_id)
+
+    def _release(self, topic_id: bytes, indexes: Mapping[int, int], member_id: str) -> None:
+        """Free partitions. Records come in any order that compaction leaves: one of another member may be ahead."""
+        owners = self.owners.get(topic_id, {})
+        for index in indexes:
+            if owners.get(index) == member_id:
+                del owners[index]
+        if not owners:
+            self.owners.pop(topic_id, None)
