@@ -1,8 +1,9 @@
 """Long stories that take turns: with real processes, and of what seldom changes.
 
-`make test` tells one of `GROUPS` groups of them, which the commit draws, and `make test-all` tells all. What a story
-weighs, in seconds of a processor, was measured (`tests/support/processor_time.py`: each run says it of a file), and the
-stories are shared out by it, so that the groups weigh about the same.
+`make test` tells one of `GROUPS` groups of them, which the commit draws, and `make test-all` tells all. Stories are
+shared out by what they weigh, in seconds of a processor, so that the groups weigh about the same. Most weights were
+read off a run (`tests/support/processor_time.py`: each run says it of a file); of rolls, faults and Spark they are
+estimates, which the next run that tells the story corrects.
 """
 
 from collections.abc import Mapping
