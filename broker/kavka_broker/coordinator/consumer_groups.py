@@ -1,8 +1,9 @@
 """The groups of the new protocol (KIP-848) of one partition of `__consumer_offsets`.
 
 A command is decided (`core.consumer_group`), its records are appended, and the groups change with the append; the
-answer waits until the records are committed. Where the append fails nothing has changed. Where it is not committed
-because this broker leads no longer, the shard is closed and its groups are forgotten.
+answer waits until the records are committed. One without records waits too, for all that was appended before: what it
+tells may rest on that. Where the append fails nothing has changed. Where it is not committed because this broker leads
+no longer, the shard is closed and its groups are forgotten.
 
 The timers are soft: a broker that takes the groups over starts each member's session again.
 """
@@ -46,7 +47,9 @@ class TimerKind(Enum):
 
 
 class ConsumerGroups:
-    """Serves the groups in `image.consumer_groups`. `append` writes records of a group; it raises BrokerError."""
+    """Serves the groups in `image.consumer_groups`. `append` writes records of a group, and without any waits for those
+    before; it raises BrokerError.
+    """
 
     def __init__(
         self,
@@ -165,7 +168,7 @@ class ConsumerGroups:
     def _carry_out(self, group: ConsumerGroup, change: Change, before: Sequence[KeyedRecord]) -> Waiting | None:
         """Append and replay the records, then set the timers. Raises BrokerError."""
         records = [*before, *change.records]
-        waiting = self._append(group.group_id, records) if records else None
+        waiting = self._append(group.group_id, records)
         if before or change.records:
             self._image.groups.pop(group.group_id, None)
         for record in change.records:

@@ -51,6 +51,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.storage.log import Origin
 
+NO_OFFSET = -1
 GROUP_MISSING_VERSION = 9  # OffsetCommit tells a missing group from a stale generation from this version on
 
 APPEND_ERRORS = {
@@ -82,6 +83,7 @@ class Shard:
         self.is_loading = True
         self.is_unreadable = False
         self._is_closed = False
+        self._last_offset = NO_OFFSET  # of what was appended last
         self._removals = removals
         self._settings = settings
         self._clock = clock
@@ -114,7 +116,8 @@ class Shard:
         yield from self.consumers.expect_members()
 
     def open(self) -> None:
-        """Begin to serve the groups."""
+        """Begin to serve the groups. What was loaded may rest on records that are not committed yet."""
+        self._last_offset = self.partition.log.log_end_offset - 1
         self.is_loading = False
 
     def close(self) -> Iterator[int]:
@@ -353,23 +356,26 @@ class Shard:
         """Append records as one batch. Returns a future of its commit, None if it is committed. Raises BrokerError.
 
         A group that is named counts as writing until the commit. What a `producer` commits in a transaction is staged
-        from the append on: who asks for stable offsets must not get those before it.
+        from the append on: who asks for stable offsets must not get those before it. Without records nothing is
+        appended, and what was appended before is waited for.
         """
         if self._is_closed:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
-        batch = build_batch(
-            map(framed, records),
-            timestamp_ms=self._clock.now_ms(),
-            producer_id=NO_PRODUCER_ID if producer is None else producer[0],
-            producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer[1],
-            transactional=producer is not None,
-        )
-        try:
-            appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
-        except BrokerError as error:
-            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
-        committed, removals = self.partition.when_committed(appended.last_offset), self._removals.number
-        base_offset = appended.base_offset
+        removals, base_offset = self._removals.number, self._last_offset
+        if records:
+            batch = build_batch(
+                map(framed, records),
+                timestamp_ms=self._clock.now_ms(),
+                producer_id=NO_PRODUCER_ID if producer is None else producer[0],
+                producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer[1],
+                transactional=producer is not None,
+            )
+            try:
+                appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
+            except BrokerError as error:
+                raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
+            base_offset, self._last_offset = appended.base_offset, appended.last_offset
+        committed, counted = self.partition.when_committed(self._last_offset), group_id if records else None
         if producer is not None:
             self.staging.keep(producer[0], records, removals, base_offset)
             records = ()
@@ -377,11 +383,11 @@ class Shard:
             self._replay(records, removals, base_offset)
             return None
         waiting: Waiting = asyncio.get_running_loop().create_future()
-        if group_id is not None:
-            self._in_flight[group_id] += 1
+        if counted is not None:
+            self._in_flight[counted] += 1
         timer = self._timers.after(self._commit_timeout_ms, resolve, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         replay = partial(self._replay, records, removals, base_offset)
-        committed.add_done_callback(partial(self._committed, group_id, replay, waiting, timer))
+        committed.add_done_callback(partial(self._committed, counted, replay, waiting, timer))
         return waiting
 
     def _append_quietly(self, records: Sequence[KeyedRecord]) -> bool:

@@ -67,6 +67,7 @@ class FakePartition:
         self.log = FakeLog()
         self.holds = False
         self.refuses: ErrorCode | None = None
+        self.committed = 0  # the offset behind what is
         self.waiting: list[asyncio.Future[None]] = []
 
     def append(self, batch: memoryview, _acks: int, _origin: Origin) -> Appended:
@@ -80,8 +81,8 @@ class FakePartition:
     def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
         return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
 
-    def when_committed(self, _offset: int) -> asyncio.Future[None] | None:
-        if not self.holds:
+    def when_committed(self, offset: int) -> asyncio.Future[None] | None:
+        if not self.holds or offset < self.committed:
             return None
         self.waiting.append(asyncio.get_running_loop().create_future())
         return self.waiting[-1]
@@ -89,6 +90,7 @@ class FakePartition:
     async def commit(self, error: Exception | None = None) -> None:
         """Commit the held appends, or fail them with an error."""
         waiting, self.waiting = self.waiting, []
+        self.committed = self.log.log_end_offset
         for future in waiting:
             if error is None:
                 future.set_result(None)

@@ -63,6 +63,24 @@ def test_a_member_is_answered_when_its_records_are_committed() -> None:
     play(scenario)
 
 
+def test_an_answer_without_records_waits_for_what_it_rests_on() -> None:
+    """A member that asks again must not hear of an assignment that a new coordinator may never have heard of."""
+
+    async def scenario() -> None:
+        world = world_with_topic()
+        world.partition.holds = True
+        _, first = beat(world, "a", 0)
+        change, again = beat(world, "a", 2, rebalance_timeout_ms=20_000, topics=("t",), owned={})
+        assert change.records == []
+        assert change.assigned == {b"t" * 16: dict.fromkeys(range(PARTITIONS), 2)}
+        assert first is not None
+        assert again is not None
+        await world.partition.commit(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert (await first, await again) == (ErrorCode.NOT_COORDINATOR, ErrorCode.NOT_COORDINATOR)
+
+    play(scenario)
+
+
 def test_an_append_that_the_log_refuses_changes_nothing() -> None:
     async def scenario() -> None:
         world = world_with_topic()
