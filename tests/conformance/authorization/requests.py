@@ -81,6 +81,11 @@ def of_clients(topic_id: bytes) -> dict[str, tuple[Message, int]]:
         "sync group": (of("sync_group", group_id=GROUP, member_id="m"), 4),
         "describe groups": (of("describe_groups", groups=[GROUP, "h"], include_authorized_operations=True), 5),
         "list groups": (of("list_groups"), 4),
+        "consumer group heartbeat": (of(
+            "consumer_group_heartbeat", group_id="of consumers", member_id="m", rebalance_timeout_ms=10_000,
+            subscribed_topic_names=[TOPIC], topic_partitions=[]), 1),
+        "describe consumer groups": (of(
+            "consumer_group_describe", group_ids=[GROUP, "h"], include_authorized_operations=True), 1),
     }  # fmt: skip
 
 

@@ -117,6 +117,7 @@ def coordinated() -> Any:
         shards=lambda: [SimpleNamespace(census=census, incomplete=2)],
         aborted={"timeout": 1, "fenced": 0},
         markers=markers,
+        late_requests=SimpleNamespace(refused=2),
     )
 
 

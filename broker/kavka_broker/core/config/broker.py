@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from kavka_broker.core.authorization.settings import OWN_KEYS
 from kavka_broker.core.config.broker_table import BROKER_KEYS
+from kavka_broker.core.config.consumer_groups import check_consumer_groups
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
 from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import (
@@ -44,7 +45,13 @@ MEBIBYTE: Final = 1 << 20
 EVERYWHERE: Final = ("", "0.0.0.0")
 
 #: Keys whose empty value says nothing: a file that has one was meant to say something.
-NEVER_EMPTY: Final = ("advertised.listeners", "inter.broker.listener.name", "log.dirs")
+NEVER_EMPTY: Final = (
+    "advertised.listeners",
+    "group.consumer.assignors",
+    "group.coordinator.rebalance.protocols",
+    "inter.broker.listener.name",
+    "log.dirs",
+)
 
 #: Kavka's own keys; all of them begin with "kavka.", so none can meet one of Kafka's.
 KAVKA_KEYS: Final = {
@@ -355,6 +362,7 @@ class BrokerConfig:
         self._check_listeners()
         self._check_connections()
         self._check_waits()
+        check_consumer_groups(self.whole)
 
     def _check_given(self) -> None:
         for name in NEVER_EMPTY:
