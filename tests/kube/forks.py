@@ -15,6 +15,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 import traceback
 from collections.abc import Sequence
@@ -30,6 +31,7 @@ from tests.kube import operating
 
 WRITTEN_SECONDS_MAX = 10.0
 POLL_SECONDS = 0.001
+ASKING = threading.Lock()
 
 
 @dataclass(slots=True)
@@ -69,15 +71,16 @@ class Operator:
 
 
 def start(arguments: Sequence[str], environment: dict[str, str], log: Path) -> Operator:
-    """Start an operator whose output goes to the end of a file."""
-    forks = _forks()
-    assert forks.stdin is not None
-    assert forks.stdout is not None
+    """Start an operator whose output goes to the end of a file. Several threads may do so at once."""
     ended = log.with_name(f"{log.name}.{time.monotonic_ns()}.ended")
     asked = {"arguments": [*arguments], "environment": environment, "log": str(log), "ended": str(ended)}
-    forks.stdin.write(json.dumps(asked) + "\n")
-    forks.stdin.flush()
-    return Operator(int(forks.stdout.readline()), ended)
+    with ASKING:
+        forks = _forks()
+        assert forks.stdin is not None
+        assert forks.stdout is not None
+        forks.stdin.write(json.dumps(asked) + "\n")
+        forks.stdin.flush()
+        return Operator(int(forks.stdout.readline()), ended)
 
 
 def end() -> None:
