@@ -245,6 +245,16 @@ def test_members_that_join_together_cost_few_computations() -> None:
     assert {len(topics["t"]) for topics in world.owned().values()} == {2}
 
 
+def test_a_clock_that_is_set_back_holds_up_no_assignment() -> None:
+    world = World(ConsumerGroupSettings(assignment_interval_ms=1_000), t=4)
+    world.join("A")
+    world.settle(rounds=2)
+    world.now_ms -= 3_600_000
+    world.join("B")
+    world.settle(rounds=4)
+    assert {len(topics["t"]) for topics in world.owned().values()} == {2}
+
+
 def test_a_full_group_takes_no_more_members_except_a_successor() -> None:
     world = World(ConsumerGroupSettings(assignment_interval_ms=0, members_max=1))
     world.join("S", instance_id="s")

@@ -101,7 +101,7 @@ def heartbeat(
         change.records.append(member_record(group.group_id, member))
     view = View(group, member, replaced)
     epoch = _epoch(view, before, topics, topics_seen, change)
-    if epoch > group.assignment_epoch and now_ms >= group.assigned_at_ms + settings.assignment_interval_ms:
+    if epoch > group.assignment_epoch and _is_due(group, settings.assignment_interval_ms, now_ms):
         target = _assign(view, epoch, settings, topics, now_ms, change)
         assignment_epoch = epoch
     else:
@@ -153,6 +153,13 @@ def fence(group: ConsumerGroup, member: ConsumerMember, topics: Topics, epoch: i
         revokes_ms=None,
         ended=[member.member_id],
     )
+
+
+def _is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+    """Whether the next target may be computed. An assignment in the future is one of another broker's clock, or from
+    before this one was set back: waiting for that time could take hours.
+    """
+    return not group.assigned_at_ms <= now_ms < group.assigned_at_ms + interval_ms
 
 
 # --- the steps ------------------------------------------------------------------------------------------------------
