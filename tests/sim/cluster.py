@@ -137,6 +137,7 @@ class Simulation:
         self.registrations = Registrations(self)
         self.turns = FairTurns(self)
         self.replays = Replays(self)
+        self.looking: list[Callable[[Node], None]] = []  # workloads that look at nodes after their steps
         self.handovers = Handovers(self)
         self.divergences = Divergences(self)
         self._waiting_for: list[Running] = []
@@ -217,6 +218,8 @@ class Simulation:
         self.invariants.check(node)
         self.turns.after_step(node)
         self.replays.after_step(node)
+        for look in self.looking:
+            look(node)
 
     @property
     def is_synced(self) -> bool:

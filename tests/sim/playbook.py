@@ -6,6 +6,7 @@ from typing import Final
 
 from tests.sim.audited import Audited
 from tests.sim.compaction import Compaction
+from tests.sim.consumers import Consumers
 from tests.sim.contended import Contended
 from tests.sim.coordinated import Coordinated
 from tests.sim.cordons import Cordons
@@ -43,6 +44,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "named_sessions": NamedSessions,
     "coordinated": Coordinated,
     "contended": Contended,
+    "consumers": Consumers,
 }
 
 
@@ -54,12 +56,17 @@ BEFORE_COORDINATED: Final = frozenset({
     4, 5, 7, 11, 18, 20, 48, 524, 301041, 301363, 309052, 320068, 334101, 940016, 8120000, 259877062,
 })  # fmt: skip
 
+#: Likewise, before `consumers` had its share.
+BEFORE_CONSUMERS: Final = frozenset({4})
+
 
 def drawn(seed: int) -> tuple[str, ...]:
     """Which workloads this seed plays. Each has a chance of its own, so that a new one moves no other."""
     chances = {name: Random(f"workload {name} {seed}").random() for name in WORKLOADS if name not in GATED}
     if seed in BEFORE_COORDINATED:
         chances.pop("coordinated", None)
+    if seed in BEFORE_CONSUMERS:
+        chances.pop("consumers", None)
     return tuple(name for name, chance in chances.items() if chance < WORKLOADS[name].share)
 
 

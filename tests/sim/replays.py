@@ -76,7 +76,7 @@ class Replays:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._random = Random(f"replays {simulation.seed}")
-        self._is_needed = bool({"coordinated", "contended", "groups"} & {*simulation.shape.workloads})
+        self._is_needed = bool({"coordinated", "contended", "groups", "consumers"} & {*simulation.shape.workloads})
         self._due = self._random.expovariate(1 / BETWEEN_SECONDS)
         self._suspects: dict[int, Suspect] = {}  # by node
         self.compared = 0  # logs
@@ -140,9 +140,9 @@ class Replays:
         def replayed(log: Log) -> Known:
             image = GroupImage()
             run(load_groups(Copy(log), image))
-            return offsets_of(image, gone)
+            return groups_of(image, gone)
 
-        return self._compare(shard, offsets_of(shard.image, gone), replayed)
+        return self._compare(shard, groups_of(shard.image, gone), replayed)
 
     def _compare(self, shard: Any, live: Known, replayed: Any) -> str:
         """Compare with the log, and with what two cleanings leave of it. Empty where all agree."""
@@ -216,6 +216,12 @@ def standing_of(transaction: Any) -> Standing | None:
 def written(standing: Standing) -> Standing:
     """What a record says of it."""
     return replace(standing, last_epoch=NO_EPOCH)
+
+
+def groups_of(image: GroupImage, gone: Any) -> Known:
+    """Groups of the new protocol (KIP-848), and all offsets."""
+    groups = {("group", group_id): group for group_id, group in image.consumer_groups.items()}
+    return {**groups, **offsets_of(image, gone)}
 
 
 def offsets_of(image: GroupImage, gone: Any) -> Known:
