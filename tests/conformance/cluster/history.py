@@ -35,6 +35,8 @@ class History:
     """Records that were produced, one after the other to every partition in turn."""
 
     nodes: Nodes
+    topic: str = TOPIC
+    partitions: int = PARTITIONS
     acknowledged: list[Acknowledged] = field(default_factory=list)
     failed: list[str] = field(default_factory=list)
     produced: int = 0
@@ -54,9 +56,9 @@ class History:
         """A record to each partition and a pause, for so long: some are always on their way, and brokers have time."""
         ends = time.monotonic() + seconds
         while time.monotonic() < ends:
-            for partition in range(PARTITIONS):
+            for partition in range(self.partitions):
                 value = self.prefix + str(self.produced).encode()
-                self.producer.produce(TOPIC, value, partition=partition, on_delivery=self._delivered)
+                self.producer.produce(self.topic, value, partition=partition, on_delivery=self._delivered)
                 self.produced += 1
             self.producer.poll(0)
             time.sleep(PAUSE_SECONDS)
@@ -69,7 +71,7 @@ class History:
     def longest_gap(self) -> float:
         """Seconds between two acknowledgements of one partition, the longest of all."""
         gaps = []
-        for partition in range(PARTITIONS):
+        for partition in range(self.partitions):
             times = sorted(one.seconds for one in self.acknowledged if one.partition == partition)
             gaps += [after - before for before, after in pairwise(times)]
         return max(gaps)

@@ -2,14 +2,17 @@
 [INSTANCE].
 
 Prints a line of JSON for each change: {"assigned": [0, 2]} and {"read": [partition, offset]}. Each library commits by
-itself what was read, at the latest before it gives a partition up. SIGTERM makes it leave.
+itself what was read, at the latest before it gives a partition up. SIGTERM makes it leave. A member of the consumer
+protocol also says when: what it {"gets": [0]}, what it {"gives": [0]} up and what was {"lost": [0]}.
 """
 
 import asyncio
 import json
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
+from contextlib import suppress
+from time import monotonic
 from types import FrameType
 from typing import Any
 
@@ -54,6 +57,70 @@ def run_confluent(
         if message is not None and message.error() is None:
             say(read=[message.partition(), message.offset()])
     consumer.close()
+
+
+class ConsumerProtocol:
+    """KIP-848: the coordinator assigns, and gives its session. Commits what it has said that it has read."""
+
+    def __init__(self, bootstrap: str, group: str, topic: str, instance: str | None) -> None:
+        from confluent_kafka import Consumer
+
+        settings: dict[str, Any] = {
+            "bootstrap.servers": bootstrap,
+            "group.id": group,
+            "group.protocol": "consumer",
+            "auto.offset.reset": "earliest",
+            "enable.auto.commit": False,
+            **({} if instance is None else {"group.instance.id": instance}),
+        }
+        self.topic, self.positions = topic, dict[int, int]()
+        self.assigned: list[int] = []
+        self.consumer = Consumer(settings)
+        self.consumer.subscribe([topic], on_assign=self.gets, on_revoke=self.gives, on_lost=self.loses)
+
+    def gets(self, consumer: Any, parts: Any) -> None:
+        say(gets=[part.partition for part in parts], at=monotonic())
+        consumer.incremental_assign(parts)
+
+    def gives(self, consumer: Any, parts: Any) -> None:
+        indexes = [part.partition for part in parts]
+        self.commit(index for index in indexes if index in self.positions)
+        say(gives=indexes, at=monotonic())
+        consumer.incremental_unassign(parts)
+
+    def loses(self, consumer: Any, parts: Any) -> None:
+        say(lost=[part.partition for part in parts], at=monotonic())
+        consumer.incremental_unassign(parts)
+
+    def commit(self, indexes: Iterable[int]) -> None:
+        from confluent_kafka import KafkaException, TopicPartition
+
+        offsets = [TopicPartition(self.topic, index, self.positions[index]) for index in indexes]
+        with suppress(KafkaException):  # the coordinator may be away; who has the partition next reads it again
+            if offsets:
+                self.consumer.commit(offsets=offsets, asynchronous=False)
+
+    def read(self) -> None:
+        messages = [message for message in self.consumer.consume(200, 0.1) if message.error() is None]
+        assigned = sorted(part.partition for part in self.consumer.assignment())
+        if assigned != self.assigned:
+            self.assigned = assigned
+            say(assigned=assigned)
+        read = dict[int, int]()
+        for message in messages:
+            index, offset = message.partition(), message.offset()
+            if index is not None and offset is not None:
+                say(read=[index, offset], at=monotonic())
+                read[index] = offset + 1
+        self.positions |= read
+        self.commit(read)
+
+
+def run_consumer_protocol(bootstrap: str, group: str, topic: str, _session_ms: int, instance: str | None) -> None:
+    member = ConsumerProtocol(bootstrap, group, topic, instance)
+    while Life.goes_on:
+        member.read()
+    member.consumer.close()
 
 
 def run_kafka_python(bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None) -> None:
@@ -127,6 +194,7 @@ def run_cooperative(bootstrap: str, group: str, topic: str, session_ms: int, ins
 RUN: dict[str, Callable[[str, str, str, int, str | None], None]] = {
     "cooperative": run_cooperative,
     "confluent_kafka": run_confluent,
+    "consumer_protocol": run_consumer_protocol,
     "kafka_python": run_kafka_python,
     "aiokafka": run_aiokafka,
 }

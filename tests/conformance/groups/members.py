@@ -10,8 +10,7 @@ import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-
-from tests.support.servers import Server
+from typing import Any, Protocol
 
 LIBRARIES = ["confluent_kafka", "kafka_python", "aiokafka"]
 PROGRAM = Path(__file__).with_name("member.py")
@@ -21,16 +20,27 @@ LONG_SESSION_MS = 60_000  # no member is missed, however slow the machine is
 NUMBERS = itertools.count(1)
 
 
+class Served(Protocol):
+    """A broker, or a cluster of them, with a directory where members may leave what they log."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+    @property
+    def directory(self) -> Path: ...
+
+
 class Member:
-    """One consumer; `assigned` is what it last said it has, `reads` what it has read."""
+    """One consumer; `assigned` is what it last said it has, `reads` what it has read, `events` all that has a time."""
 
     def __init__(
-        self, server: Server, library: str, group: str, topic: str, session_ms: int, instance: str | None = None
+        self, server: Served, library: str, group: str, topic: str, session_ms: int, instance: str | None = None
     ) -> None:
         command = [sys.executable, str(PROGRAM), library, server.bootstrap, group, topic, str(session_ms)]
         self.assigned: list[int] | None = None
         self.reads: list[tuple[int, int]] = []
         self.assignments = 0
+        self.events: list[dict[str, Any]] = []
         self.errors = server.directory / f"member-{next(NUMBERS)}.log"
         with self.errors.open("wb") as errors:
             self.process = subprocess.Popen(
@@ -46,8 +56,10 @@ class Member:
             if "assigned" in said:
                 self.assignments += 1
                 self.assigned = said["assigned"]  # the last, for who sees it asks for their number
-            else:
+            elif "read" in said:
                 self.reads.append(tuple(said["read"]))
+            if "at" in said:
+                self.events.append(said)
 
     def kill(self) -> None:
         self._end(signal.SIGKILL)
@@ -67,7 +79,7 @@ class Member:
 class Fleet:
     """The members of one group."""
 
-    def __init__(self, server: Server, group: str, topic: str, session_ms: int) -> None:
+    def __init__(self, server: Served, group: str, topic: str, session_ms: int) -> None:
         self.server, self.group, self.topic, self.session_ms = server, group, topic, session_ms
         self.members: list[Member] = []
 
@@ -92,7 +104,7 @@ class Fleet:
 
 
 @contextmanager
-def fleet(server: Server, group: str, topic: str, *, session_ms: int = SHORT_SESSION_MS) -> Iterator[Fleet]:
+def fleet(server: Served, group: str, topic: str, *, session_ms: int = SHORT_SESSION_MS) -> Iterator[Fleet]:
     members = Fleet(server, group, topic, session_ms)
     try:
         yield members
