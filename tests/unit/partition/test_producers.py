@@ -4,6 +4,7 @@ import pytest
 
 from kavka_broker.core.partition.leader_epochs import LeaderEpochs
 from kavka_broker.core.partition.producer_state import (
+    BEHIND_REFUSED_MAX,
     REFUSED_MAX,
     SEQUENCE_MAX,
     Producer,
@@ -32,7 +33,9 @@ def test_the_sequence_after_the_largest_is_0(count: int, then: int) -> None:
     assert next_sequence(SEQUENCE_MAX, count) == then
 
 
-# --- no room --------------------------------------------------------------------------------------------------------
+# --- behind a batch that was refused ---------------------------------------------------------------------------------
+
+REFUSAL = ErrorCode.NOT_LEADER_OR_FOLLOWER
 
 
 @pytest.mark.parametrize(
@@ -40,46 +43,59 @@ def test_the_sequence_after_the_largest_is_0(count: int, then: int) -> None:
     [
         (3, 9, ErrorCode.NONE),
         (3, 10, ErrorCode.NONE),
-        (3, 11, ErrorCode.KAFKA_STORAGE_ERROR),
-        (3, (10 + SEQUENCE_MAX // 2) & SEQUENCE_MAX, ErrorCode.KAFKA_STORAGE_ERROR),
+        (3, 11, REFUSAL),
+        (3, (10 + SEQUENCE_MAX // 2) & SEQUENCE_MAX, REFUSAL),
         (3, (11 + SEQUENCE_MAX // 2) & SEQUENCE_MAX, ErrorCode.NONE),
         (4, 11, ErrorCode.NONE),
     ],
 )
-def test_what_follows_a_batch_without_room_has_none_either(epoch: int, sequence: int, code: ErrorCode) -> None:
+def test_what_follows_a_refused_batch_gets_its_error(epoch: int, sequence: int, code: ErrorCode) -> None:
     states = ProducerStates()
-    states.refuse(1, 3, 10)
-    states.refuse(1, 3, 12)  # the first one counts
+    states.refuse(1, 3, 10, REFUSAL)
+    states.refuse(1, 3, 12, ErrorCode.KAFKA_STORAGE_ERROR)  # the first one counts
     assert code_of(states, epoch, sequence) is code
     assert code_of(states, epoch, sequence, producer_id=2) is ErrorCode.NONE
 
 
-def test_a_refusal_is_over_once_the_batch_is_in_or_another_leads() -> None:
+def test_a_refused_batch_is_forgotten_once_the_producer_goes_on() -> None:
     states = ProducerStates()
-    states.refuse(1, 0, 10)
-    states.refuse(2, 0, 10)
+    states.refuse(1, 0, 10, REFUSAL)
+    states.refuse(2, 0, 10, REFUSAL)
     written(states, 1, 0)
-    assert (code_of(states, 0, 11), code_of(states, 0, 11, 2)) == (
-        ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
-        ErrorCode.KAFKA_STORAGE_ERROR,
-    )
-    states.forget_refused()
-    assert code_of(states, 0, 11, 2) is ErrorCode.NONE
+    assert (code_of(states, 0, 11), code_of(states, 0, 11, 2)) == (ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER, REFUSAL)
 
 
-def test_a_newer_epoch_without_room_takes_the_place_of_the_older() -> None:
+def test_what_is_next_is_taken_although_an_earlier_batch_was_refused_here() -> None:
+    """Another broker led meanwhile, and took it."""
     states = ProducerStates()
-    states.refuse(1, 0, 10)
-    states.refuse(1, 1, 0)
-    assert (code_of(states, 0, 11), code_of(states, 1, 1)) == (ErrorCode.NONE, ErrorCode.KAFKA_STORAGE_ERROR)
+    written(states, 1, 0)
+    states.refuse(1, 0, 0, REFUSAL)
+    assert code_of(states, 0, 1) is ErrorCode.NONE
 
 
-def test_refusals_are_bounded() -> None:
+def test_no_more_get_the_error_than_may_be_in_flight_behind_it() -> None:
+    states = ProducerStates()
+    written(states, 1, 0)
+    for _ in range(2):
+        states.refuse(1, 0, 1, REFUSAL)
+        behind = [code_of(states, 0, sequence) for sequence in range(2, 7)]
+        assert behind == [REFUSAL] * BEHIND_REFUSED_MAX + [ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER]
+
+
+def test_a_refused_batch_of_a_newer_epoch_takes_the_place_of_the_older() -> None:
+    states = ProducerStates()
+    states.refuse(1, 0, 10, REFUSAL)
+    states.refuse(1, 1, 0, REFUSAL)
+    states.refuse(1, 0, 10, REFUSAL)
+    assert (code_of(states, 0, 11), code_of(states, 1, 1)) == (ErrorCode.NONE, REFUSAL)
+
+
+def test_refused_batches_are_bounded() -> None:
     states = ProducerStates()
     for producer_id in range(REFUSED_MAX + 1):
-        states.refuse(producer_id, 0, 0)
+        states.refuse(producer_id, 0, 0, REFUSAL)
     assert code_of(states, 0, 1, 0) is ErrorCode.NONE
-    assert code_of(states, 0, 1, REFUSED_MAX) is ErrorCode.KAFKA_STORAGE_ERROR
+    assert code_of(states, 0, 1, REFUSED_MAX) is REFUSAL
 
 
 # --- how long a producer is known -----------------------------------------------------------------------------------

@@ -8,9 +8,9 @@ next one:
 - Its epoch is below the producer's: INVALID_PRODUCER_EPOCH, because a newer producer has taken over.
 - A new epoch begins at sequence 0, the same epoch goes on where it was: otherwise OUT_OF_ORDER_SEQUENCE_NUMBER.
 - The partition does not know the producer (new, expired, or its records are deleted): any sequence is taken (KIP-360).
-- The disk had no room for an earlier one: KAFKA_STORAGE_ERROR like that one, until that one has come again. Several are
-  under way at a time. To answer the next as out of order would make librdkafka give up its epoch, and send once more
-  under the new one what other partitions have already.
+- An earlier one was refused and will come again (no room, not the leader yet, too few replicas in sync): the same
+  error, for as many as may be in flight behind it. To answer these as out of order would make librdkafka raise its
+  epoch, and send once more under the new one whatever it has no answer for, though it may be in the log.
 
 Sequences wrap from 2^31 - 1 to 0. A producer that stays silent is forgotten after `producer.id.expiration.ms`, and
 there are never more than `PRODUCERS_MAX` of them.
@@ -29,6 +29,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 BATCHES_KEPT_MAX: Final = 5
 PRODUCERS_MAX: Final = 100_000
 REFUSED_MAX: Final = 1_000
+BEHIND_REFUSED_MAX: Final = 4  # a client has at most five requests in flight
 SEQUENCE_MAX: Final = 2**31 - 1
 assert SEQUENCE_MAX & (SEQUENCE_MAX + 1) == 0, "sequences wrap by a mask"
 NO_SEQUENCE: Final = -1
@@ -46,6 +47,15 @@ class WrittenBatch(NamedTuple):
     timestamp_ms: int
 
 
+class Refused(NamedTuple):
+    """A batch that was refused with `code` and will come again. So many more behind it get the same error."""
+
+    epoch: int
+    base_sequence: int
+    code: ErrorCode
+    behind_left: int = BEHIND_REFUSED_MAX
+
+
 @dataclass(slots=True)
 class Producer:
     """A producer, as this partition saw it last."""
@@ -59,6 +69,11 @@ class Producer:
     @property
     def last_sequence(self) -> int:
         return self.batches[-1].last_sequence if self.batches else NO_SEQUENCE
+
+
+def is_ahead(sequence: int, other: int) -> bool:
+    """Whether a sequence comes after another one; sequences wrap."""
+    return 0 < ((sequence - other) & SEQUENCE_MAX) <= SEQUENCE_MAX // 2
 
 
 def next_sequence(sequence: int, count: int = 1) -> int:
@@ -75,7 +90,7 @@ class ProducerStates:
     def __init__(self, producers_max: int = PRODUCERS_MAX) -> None:
         assert producers_max >= 1, producers_max
         self._producers: dict[int, Producer] = {}
-        self._refused: dict[int, tuple[int, int]] = {}  # by producer id: epoch and sequence of the batch without room
+        self._refused: dict[int, Refused] = {}  # by producer id: the first batch that is to come again
         self.producers_max = producers_max
         self._awaited: dict[int, None] = {}  # producer ids of which the coordinator was asked
         self.transactions = Transactions()
@@ -92,12 +107,12 @@ class ProducerStates:
     def check(self, producer_id: int, epoch: int, base_sequence: int, last_sequence: int) -> WrittenBatch | None:
         """Check a batch: None where it may be appended; the earlier batch where it is a repetition.
 
-        Raises BrokerError with INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER or KAFKA_STORAGE_ERROR.
+        Raises BrokerError: INVALID_PRODUCER_EPOCH, OUT_OF_ORDER_SEQUENCE_NUMBER, or as an earlier batch was refused.
         """
-        if self._refused:
-            self._check_refused(producer_id, epoch, base_sequence)
         producer = self._producers.get(producer_id)
         if producer is None:
+            if self._refused:
+                self._check_refused(producer_id, epoch, base_sequence)
             return None
         if epoch == producer.epoch:
             for batch in producer.batches:
@@ -112,6 +127,8 @@ class ProducerStates:
         else:
             expected = 0
         if base_sequence != expected:
+            if self._refused:
+                self._check_refused(producer_id, epoch, base_sequence)
             raise BrokerError(
                 ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER,
                 f"producer {producer_id} (epoch {epoch}) sent sequence {base_sequence}, expected {expected}",
@@ -119,23 +136,24 @@ class ProducerStates:
         return None
 
     def _check_refused(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        refused_epoch, refused_sequence = self._refused.get(producer_id, (NO_EPOCH, NO_SEQUENCE))
-        ahead = (base_sequence - refused_sequence) & SEQUENCE_MAX
-        if refused_epoch == epoch and 0 < ahead <= SEQUENCE_MAX // 2:
-            problem = f"producer {producer_id} sent sequence {base_sequence}; there was no room for {refused_sequence}"
-            raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, problem)
+        """Raise the error of an earlier batch, if this one may have been in flight behind it."""
+        refused = self._refused.get(producer_id)
+        if refused is None or refused.epoch != epoch or not is_ahead(base_sequence, refused.base_sequence):
+            return
+        if refused.behind_left:
+            self._refused[producer_id] = refused._replace(behind_left=refused.behind_left - 1)
+            problem = f"producer {producer_id} sent sequence {base_sequence}, and {refused.base_sequence} was refused"
+            raise BrokerError(refused.code, problem)
 
-    def refuse(self, producer_id: int, epoch: int, base_sequence: int) -> None:
-        """Refuse a batch for lack of room, and all that follow it."""
-        if self._refused.get(producer_id, (NO_EPOCH, NO_SEQUENCE))[0] != epoch:
-            if len(self._refused) >= REFUSED_MAX:
-                self._refused.clear()
-            self._refused[producer_id] = epoch, base_sequence
+    def refuse(self, producer_id: int, epoch: int, base_sequence: int, code: ErrorCode) -> None:
+        """Note that a batch was refused with an error upon which it will come again."""
+        known = self._refused.get(producer_id)
+        if known is None and len(self._refused) >= REFUSED_MAX:
+            self._refused.clear()
+        is_behind = known is not None and known.epoch == epoch and is_ahead(base_sequence, known.base_sequence)
+        if not is_behind and (known is None or known.epoch <= epoch):
+            self._refused[producer_id] = Refused(epoch, base_sequence, code)
         assert len(self._refused) <= REFUSED_MAX, len(self._refused)
-
-    def forget_refused(self) -> None:
-        """Forget refused batches as another leadership begins: another leader may have taken them meanwhile."""
-        self._refused.clear()
 
     def append(self, producer_id: int, epoch: int, batch: WrittenBatch, *, is_transactional: bool) -> None:
         """Note a data batch that was appended; as a follower or at recovery, without having been judged."""

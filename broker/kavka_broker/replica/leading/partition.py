@@ -18,17 +18,22 @@ from kavka_broker.core.partition.transactions import NO_OFFSET
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.batch import HEADER_BYTES, read_header
 from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.leading.partition_host import PartitionHost
 from kavka_broker.replica.leading.partition_traffic import Traffic
 from kavka_broker.replica.leading.purgatory import FetchWaiter, OffsetWaiters
-from kavka_broker.storage.batch_check import Prepared, first_batch
+from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 
 log = get("replica")
 
 ACKS_ALL = -1
+#: Errors upon which clients send the same batch again.
+COME_AGAIN = frozenset({
+    ErrorCode.KAFKA_STORAGE_ERROR, ErrorCode.NOT_ENOUGH_REPLICAS, ErrorCode.NOT_LEADER_OR_FOLLOWER,
+})  # fmt: skip
 
 
 class Partition:
@@ -127,7 +132,6 @@ class Partition:
             self.log.epochs.assign(state.leader_epoch, start_offset)
             leadership = LeaderState(self._node_id, state.leader_epoch, start_offset, self._host.lag_ms_max)
             self.leadership = leadership
-            self.log.producers.forget_refused()
             # Only the index knows the number of bytes; at least one a record, which is enough to wake readers.
             self._uncommitted_bytes = start_offset - self.high_watermark
         leadership.apply(state, self._host.contact, self._clock.monotonic_ms())
@@ -225,6 +229,7 @@ class Partition:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         followers, end_offset = leadership.followers, self.log.state.end_offset
         if acks == ACKS_ALL and followers and len(leadership.isr) < self.min_isr:
+            self.note_refused(batches, ErrorCode.NOT_ENOUGH_REPLICAS)
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS)
         try:
             epoch, now_ms = leadership.leader_epoch, self._clock.now_ms()
@@ -234,8 +239,7 @@ class Partition:
                 appended = self.log.append_prepared(prepared, epoch, now_ms)
         except BrokerError as error:
             self.refused(error)
-            if error.code == ErrorCode.KAFKA_STORAGE_ERROR:
-                self._note_producer(batches)
+            self.note_refused(batches, error.code)
             raise
         if appended.duplicate:
             return appended
@@ -259,10 +263,15 @@ class Partition:
         if awaits_sync:
             self._host.sync(self)
 
-    def _note_producer(self, batches: memoryview) -> None:
-        header, _ = first_batch(batches)
-        if header.has_producer_id and not header.is_control:
-            self.log.producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
+    def note_refused(self, batches: memoryview, code: ErrorCode) -> None:
+        """Note a client's batch that was refused, if it will come again: those in flight behind it get the same error.
+        Here or while another broker leads: this one may lead before the next of them.
+        """
+        if code not in COME_AGAIN or len(batches) < HEADER_BYTES:
+            return
+        header = read_header(batches)
+        if header.has_producer_id and not header.is_control and header.base_sequence >= 0:
+            self.log.producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence, code)
 
     def refused(self, error: BrokerError) -> None:
         """Report that the log has taken no records. A directory that failed as a whole reports that itself."""

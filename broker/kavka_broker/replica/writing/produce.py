@@ -284,7 +284,7 @@ class Produce:
             except NotOnLoop:
                 is_for_room = False  # it is slow, or the configuration has changed meanwhile: prepare it, or again
             except BrokerError as error:
-                answer = self._refusal(topic, data.index, error)
+                answer = self._refusal(topic, data, error)
         answers[place] = answer
 
     def _append_all(self, topic: TopicProduceData) -> list[PartitionProduceResponse]:
@@ -296,7 +296,7 @@ class Produce:
         named = Named(name, topic.topic_id if self._sender.version >= TOPIC_ID_VERSION else None)
         error = self._policy.refusal(name)
         if error is not None:
-            return [self._refusal(named, data.index, error) for data in topic.partition_data]
+            return [self._refusal(named, data, error) for data in topic.partition_data]
         answers: list[PartitionProduceResponse] = []
         for data in topic.partition_data:
             try:
@@ -325,7 +325,7 @@ class Produce:
             if len(data.records) >= preallocation.ROOM_BYTES_MIN:
                 writes.preparation.extend_room(partition.log, len(data.records))
         except BrokerError as error:
-            return self._refusal(topic, data.index, error)
+            return self._refusal(topic, data, error)
         if not appended.duplicate:
             self._policy.count(topic.name, len(data.records), appended.last_offset - appended.base_offset + 1)
         response = PartitionProduceResponse(
@@ -350,8 +350,11 @@ class Produce:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
         return partition
 
-    def _refusal(self, topic: Named, index: int, error: BrokerError) -> PartitionProduceResponse:
-        response = PartitionProduceResponse(index, error.code, -1, error_message=error.message)
+    def _refusal(self, topic: Named, data: PartitionProduceData, error: BrokerError) -> PartitionProduceResponse:
+        response = PartitionProduceResponse(data.index, error.code, -1, error_message=error.message)
+        partition = self._writes.replicas.get(topic.name, data.index)
+        if partition is not None and data.records is not None and topic.topic_id in (None, partition.topic_id):
+            partition.note_refused(data.records, error.code)
         if isinstance(error, RecordsRefused):
             response.record_errors = [BatchIndexAndErrorMessage(*record) for record in error.records]
         self._name_leader(topic.asked, response)

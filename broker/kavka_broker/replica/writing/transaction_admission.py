@@ -111,7 +111,6 @@ class Admission:
         if not producers.awaits_verdict(header.producer_id):
             raise BrokerError(ErrorCode.INVALID_TXN_STATE, "the transaction has ended meanwhile")
         if not producers.may_begin:
-            producers.refuse(header.producer_id, header.producer_epoch, header.base_sequence)
             raise BrokerError(ErrorCode.NOT_ENOUGH_REPLICAS, f"{partition}: {len(producers.transactions)} are open")
         if self._version >= ADDS_FROM and header.base_sequence and producers.get(header.producer_id) is None:
             problem = f"producer {header.producer_id} is not known here; its sequence begins at 0"
