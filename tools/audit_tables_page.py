@@ -11,6 +11,7 @@ from tempfile import TemporaryDirectory
 
 import duckdb
 
+from kavka_audit.delta.columns import CHAINS, DEAD_LETTERS, EVENTS
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT
 from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.query_runner import Settings, ask, questions
@@ -53,6 +54,27 @@ SNAPSHOT_WORDS = """\
 The cluster as it was at the last run, with `labels` from its resources and from `--owners`, and what completeness was
 judged with: topics that were `counted`, days that were `stale`, and `verdicts` on the others.
 """
+DELTA_WORDS = """\
+## events
+
+A table of Delta Lake, which `--table-format delta` writes in place of `entries`: its rows but those of the kind `dead`,
+partitioned by `day`, which is that of `written_time`. What has no time stands under the day of the run; what was
+written more than 400 days before it, or more than one after it, stands under the nearest of these days. A time after
+the year 9999 is its end. The columns below have Delta's types.
+"""
+DEAD_WORDS = """\
+## dead_letters
+
+A table of Delta Lake: the rows of the kind `dead`, each with the record itself.
+"""
+CHAINS_WORDS = """\
+## chains
+
+A table of Delta Lake: a row for each chain. `verdict` is `sound` or `damaged`, by hashes and links alone, and
+`unchecked` in the row `(others)` for chains of which there are more than 20,000. `fault` and `fault_sequence` tell the
+first of `damages`, in the words of [`kavka audit verify`](../explanation/audit.md). `restarts` counts how often records
+were deleted before they were read: what stood there is not judged. A chain goes when its last entry is too old.
+"""
 
 
 def page() -> str:
@@ -63,6 +85,8 @@ def page() -> str:
             ask(lake, Settings(0), 1)
         lines = [HEAD, "## tables/NAME.parquet\n", *_answers(lake), ENTRIES_WORDS, *_columns(ENTRIES.items())]
     lines += [COUNTS_WORDS, *_columns(COUNTS.items()), CUTS_WORDS, *_columns(CUTS.items())]
+    for words, columns in ((DELTA_WORDS, EVENTS), (DEAD_WORDS, DEAD_LETTERS), (CHAINS_WORDS, CHAINS)):
+        lines += [words, *_columns(columns.items())]
     lines.append(SNAPSHOT_WORDS)
     for name, columns in SNAPSHOT.items():
         lines += [f"### {name}\n", *_columns(columns.items())]

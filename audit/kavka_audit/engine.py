@@ -11,6 +11,7 @@ from typing import Final, Protocol
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail, ingest
 from kavka_audit.lake.parallel_ingest import Opener, ingest_by_crew
+from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.questions.query_runner import Settings, Table, ask
 
 
@@ -26,6 +27,9 @@ class Engine(Protocol):
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
+
+    def retain(self, lake: Lake, now_ms: int, keep_days: int) -> None:
+        """Delete rows that are too old, and have few files where there are many."""
 
 
 class DuckDB:
@@ -43,6 +47,11 @@ class DuckDB:
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
         return ask(lake, settings, rows_max)
+
+    def retain(self, lake: Lake, now_ms: int, keep_days: int) -> None:
+        """Delete files whose rows are all too old, and merge small ones."""
+        keep_lately(lake, now_ms, keep_days)
+        merge(lake)
 
 
 DUCKDB: Final = DuckDB()

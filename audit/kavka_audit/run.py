@@ -11,7 +11,6 @@ from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.errors import told
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.own_files import MADE
-from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.lake.snapshot import Rows, Snapshot, keep
 from kavka_audit.questions.query_runner import Settings, Table, questions
 from kavka_audit.report.answers import answer
@@ -69,8 +68,7 @@ def refresh(
         progress(f"asking {len(questions())} questions")
         tables = engine.ask(lake, settings, ROWS_READ)
         note(lake)
-        keep_lately(lake, settings.now_ms, keep_days)
-        merge(lake)
+        engine.retain(lake, settings.now_ms, keep_days)
         lake.put(lake.directory / PAGE, page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold).encode())
         figures = metrics(snapshot.name or snapshot.cluster_id, settings.now_ms, so_far, tables)
         lake.put(lake.directory / METRICS, figures.encode())

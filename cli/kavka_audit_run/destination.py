@@ -24,6 +24,8 @@ class Chosen(Protocol):
         """A path, or the address of an S3 store."""
 
     @property
+    def table_format(self) -> str: ...
+    @property
     def s3_endpoint(self) -> str | None: ...
     @property
     def s3_region(self) -> str | None: ...
@@ -53,7 +55,7 @@ def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
     kept = store_of(chosen)
     if kept is None:
         assert isinstance(chosen.directory, Path)
-        return Lake(chosen.directory)
+        return Lake(chosen.directory, table_format=chosen.table_format)
     from kavka_audit.store import lease
     from kavka_audit.store.mirror import Mirror
 

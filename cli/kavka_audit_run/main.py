@@ -49,6 +49,7 @@ class Wanted:
     by: str = OWNER
     every_seconds: int | None = None
     engine: str = "duckdb"
+    table_format: str = "parquet"
     s3_endpoint: str | None = None
     s3_region: str | None = None
     s3_addressing: Addressing = "auto"
@@ -106,6 +107,7 @@ def ask_trail(asked: TargetOptions, wanted: Wanted) -> tuple[Outcome, Sequence[s
         )
     check_engine(wanted.engine)
     check_store(wanted.directory)
+    check_format(wanted)
     found = find_target(asked)
     labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
@@ -155,9 +157,29 @@ def check_store(directory: Path | str) -> None:
         raise CommandError(words)
 
 
+def check_format(wanted: Wanted) -> None:
+    """Raise CommandError where tables of the format cannot be written as the other options say."""
+    if wanted.table_format != "delta":
+        return
+    option = "--table-format delta"
+    if words := lacking(f"kavka audit run {option}", "delta", "deltalake"):
+        raise CommandError(words)
+    if isinstance(wanted.directory, str):
+        raise CommandError(
+            f"{option}: its tables stand in a directory, and not in an S3 store yet; leave one of them out"
+        )
+    if wanted.engine == "spark":
+        raise CommandError(f"{option}: Spark does not write these tables yet; leave --engine spark out")
+
+
 @contextmanager
 def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
     """Give the engine. Raises EngineError and LakeError."""
+    if wanted.table_format == "delta":
+        from kavka_audit.delta.engine import DeltaDuckDB
+
+        yield DeltaDuckDB()
+        return
     if wanted.engine != "spark":
         yield DuckDB(partial(AuditTopic, found.bootstrap, found.security, topic_id))
         return

@@ -17,6 +17,7 @@ from typing import Final
 
 import duckdb
 
+from kavka_audit.lake.chain_steps import Links
 from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.fast_parser import ACTIVITY, CHANGE, COMMON, HEADERS, LOGIN, USE, pattern
 from kavka_audit.lake.rows import LOGINS, OUTCOMES, REQUESTS
@@ -37,6 +38,11 @@ VALUE_END: Final = "value_end"
 """A group of no length, where the value ends."""
 PLAIN: Final = ACTIVITY + CHANGE + COMMON
 """What is refused or changed. What is throttled, of which there is less, is left to `fast_parser`."""
+TAIL_BYTES: Final = len("content-type") + len("application/json") + 2
+"""What stands in a record behind the digits of its hash."""
+DIGITS: Final = 64
+BETWEEN_BYTES: Final = len("ce_chainhash") + 3
+"""What stands between the digits of the hash before and those of its own."""
 NUMBERS: Final = ("disposition", "status")
 ACTIVITIES: Final = {
     "class_uid": f"{REQUESTS}",
@@ -77,10 +83,17 @@ class Form:
         self._derived = derived
 
     def run(
-        self, packed: bytes, begun: tuple[int, int], count: int, base_offset: int, lines: list[bytes]
+        self,
+        packed: bytes,
+        begun: tuple[int, int],
+        count: int,
+        base_offset: int,
+        lines: list[bytes],
+        links: Links | None = None,
     ) -> tuple[int, int]:
         """Find events of this form, one behind the other, from a place in a batch on, with so many bytes and records
-        before it; returns the place of the first record that is none. Each event becomes a line.
+        before it; returns the place of the first record that is none. Each event becomes a line, and a link of its
+        chain, if these are wanted.
         """
         at, index = begun
         match, known, value_end = self.record.match, PACKED.get, self.record.groupindex[VALUE_END]
@@ -95,9 +108,22 @@ class Form:
                 or not _is_in_time(fields[start], fields[end], fields[written])
             ):
                 break
+            if links is not None and not self._link(links, packed, base_offset + index, found):
+                break
             lines.append(b"%d\t%b\n" % (base_offset + index, b"\t".join(fields[LENGTHS:])))
             at, index = over, index + 1
         return at, index
+
+    def _link(self, links: Links, packed: bytes, offset: int, found: re.Match[bytes]) -> bool:
+        """Give an event to those who follow its chain; False where it says of itself that events were lost."""
+        if found["lost"] != b"0":
+            return False
+        own = found.end() - TAIL_BYTES
+        before = own - DIGITS - BETWEEN_BYTES
+        digits = packed[before - DIGITS : before] + packed[own - DIGITS : own]
+        value = packed[found.end(LENGTHS) : found.end(VALUE_END)]
+        links.add_event(offset, found["source"], (int(found["sequence"]), int(found["written_ms"])), digits, value)
+        return True
 
     def rows(self, connection: duckdb.DuckDBPyConnection, partition: int, file: Path) -> duckdb.DuckDBPyRelation:
         """Return the rows of a file with lines of events, all of one partition."""

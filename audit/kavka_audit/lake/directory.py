@@ -1,6 +1,6 @@
 """Where the lake's files stand, and how each record of the topic gets into it once.
 
-    lake.json                                              the cluster that it is of
+    lake.json                                              the cluster that it is of, and the format of its tables
     entries/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet         rows of the records from FIRST to before UNTIL
     counts/TOPIC_ID/PARTITION-FIRST-UNTIL.parquet          the same of reports, and of topics that they are about
     cut.parquet                                            where chains were cut, as rows got too old
@@ -68,8 +68,8 @@ class Keeper(Protocol):
 class Lake:
     """A directory with the trail of one cluster."""
 
-    def __init__(self, directory: Path, keeper: Keeper | None = None) -> None:
-        self.directory = directory
+    def __init__(self, directory: Path, keeper: Keeper | None = None, table_format: str = "parquet") -> None:
+        self.directory, self.table_format = directory, table_format
         self.keeper = keeper
         self.name = str(directory) if keeper is None else keeper.name
         self.entries = directory / "entries"
@@ -138,15 +138,19 @@ class Lake:
         file = self.directory / CLAIM
         if not file.exists():
             self._check_unclaimed()
-            self.put(file, json.dumps({"cluster_id": cluster_id}).encode())
+            self.put(file, json.dumps({"cluster_id": cluster_id, "table_format": self.table_format}).encode())
             return
         try:
-            found = json.loads(file.read_bytes())["cluster_id"]
-        except (ValueError, KeyError, TypeError) as problem:
+            claim = json.loads(file.read_bytes())
+            found, table_format = claim["cluster_id"], claim.get("table_format", "parquet")
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
             raise LakeError(f"{self.name}/{file.name} is not what a run has written; choose another place") from problem
         if found != cluster_id:
             words = f"holds the trail of cluster {found}, and this is {cluster_id}; choose another place"
             raise LakeError(f"{self.name} {words}")
+        if table_format != self.table_format:
+            words = f"has its tables in the format {table_format}, and {self.table_format} is asked for"
+            raise LakeError(f"{self.name} {words}; choose another place, or --table-format {table_format}")
 
     def _check_unclaimed(self) -> None:
         """Raise LakeError where a run would write over files of others. What mirrors a store is a run's own."""

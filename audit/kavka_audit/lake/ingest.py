@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from kavka_audit.lake.batch_parser import FORMS
+from kavka_audit.lake.chain_steps import Links
 from kavka_audit.lake.columns import COUNTS, ENTRIES
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.fast_parser import usual_line
@@ -89,10 +90,10 @@ def spans(lake: Lake, trail: Trail, intake: Intake = EVENTS, rows_max: int | Non
             first = until
 
 
-def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS) -> Taken:
+def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS, links: Links | None = None) -> Taken:
     """Read records of a partition and write their rows into a file. Ends early where they have very many."""
     partition, first, until = span
-    with Taking(intake, partition, first, trail.begin, part) as taking:
+    with Taking(intake, partition, first, trail.begin, part, links) as taking:
         taking.miss_deleted(until)
         if taking.following < until:
             for batch in trail.batches(partition, taking.following, until):

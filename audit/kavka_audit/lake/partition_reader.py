@@ -12,6 +12,7 @@ from typing import Final, NamedTuple, Self
 import duckdb
 
 from kavka_audit.lake.batch_parser import Form
+from kavka_audit.lake.chain_steps import Links
 from kavka_audit.lake.columns import Columns
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART
@@ -59,11 +60,21 @@ class Lines:
 
 class Taking:
     """One file on its way, from `first` on. `following` is the offset behind the last record that was looked at, and
-    `begin` tells the first offset that is there. Without a row for a record that was deleted, none is left out.
+    `begin` tells the first offset that is there. Without a row for a record that was deleted, none is left out. `links`
+    follows the chains of the entries.
     """
 
-    def __init__(self, intake: Intake, partition: int, first: int, begin: Callable[[int], int], part: Path) -> None:
+    def __init__(
+        self,
+        intake: Intake,
+        partition: int,
+        first: int,
+        begin: Callable[[int], int],
+        part: Path,
+        links: Links | None = None,
+    ) -> None:
         self._intake, self._partition, self._begin, self._part = intake, partition, begin, part
+        self._links = links
         self.following, self.rows = first, 0
         self.records = self.dead = self.missed = 0
         self._files = ExitStack()
@@ -111,7 +122,7 @@ class Taking:
         found = begun
         for form, file in self._forms:
             lines: list[bytes] = []
-            found = form.run(packed, found, batch.count, batch.base_offset, lines)
+            found = form.run(packed, found, batch.count, batch.base_offset, lines, self._links)
             file.add(lines)
         if taken := found[1] - begun[1]:
             self.rows, self.records = self.rows + taken, self.records + taken
@@ -124,6 +135,8 @@ class Taking:
         if record.offset > self.following:
             self.miss_deleted(record.offset)
         self.following, self.records = record.offset + 1, self.records + 1
+        if self._links is not None:
+            self._links.add(record)
         if (line := self._intake.usual(record)) is not None:
             self._others.add([line.encode() + b"\n"])
             self.rows += 1

@@ -13,6 +13,8 @@ from itertools import groupby, pairwise
 from pathlib import Path
 from typing import Final
 
+import duckdb
+
 from kavka_audit.lake.columns import CUTS
 from kavka_audit.lake.completeness_results import DAY_MS, TOLD_DAYS
 from kavka_audit.lake.database import connected
@@ -34,7 +36,9 @@ def keep_lately(lake: Lake, now_ms: int, keep_days: int) -> int:
     """Delete the files whose rows are all older; returns how many."""
     days = {"entries": keep_days, "counts": min(keep_days, TOLD_DAYS)}
     old = [(table, file) for table in NEWEST for file in _old(lake, table, now_ms - days[table] * DAY_MS)]
-    _note_cuts(lake, [file for table, file in old if table == "entries"])
+    if files := [file for table, file in old if table == "entries"]:
+        with connected() as connection:
+            note_cuts(lake, [connection.read_parquet(lake.fetched(files), union_by_name=True)])
     for _, file in old:
         lake.remove(file)
     return len(old)
@@ -59,14 +63,15 @@ def _newest_ms(lake: Lake, table: str, file: Path) -> int:
     return int(newest_ms or file.stat().st_mtime * 1000)
 
 
-def _note_cuts(lake: Lake, files: Sequence[Path]) -> None:
-    """Write the last sequence of each chain in these files, with those of cuts before."""
-    if not files:
+def note_cuts(lake: Lake, old: Sequence[duckdb.DuckDBPyRelation]) -> None:
+    """Write the last sequence of each chain in rows that are to be deleted, with those of cuts before."""
+    if not old:
         return
-    with connected() as connection:
-        rows = connection.read_parquet(lake.fetched(files), union_by_name=True)
-        found = rows.filter("sequence IS NOT NULL").aggregate("source, max(sequence)").fetchall()
-        if lake.cuts.exists():
+    found = list[tuple[str, int]]()
+    for rows in old:
+        found += rows.filter("sequence IS NOT NULL").aggregate("source, max(sequence)").fetchall()
+    if lake.cuts.exists():
+        with connected() as connection:
             found += connection.read_parquet(str(lake.cuts)).fetchall()
     cuts: dict[str, int] = {}
     for source, sequence in found:

@@ -4,7 +4,7 @@ Most questions ask of sums, and several of the same. So the rows are gone throug
 GATHERED, and the questions read those: how long they take grows with what is told apart, and not with the events.
 """
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -28,6 +28,8 @@ WHERE entries.kind = 'event' AND twice.at_offset IS NULL
 """
 """The table `events`: each event once, however often its entry was written."""
 Files = Sequence[str]
+Entries = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
+"""Gives the rows of the trail, with the columns of ENTRIES, where they are not in the lake's own files."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,9 +94,10 @@ def ask(
     rows_max: int,
     gathered: Mapping[str, Files] | None = None,
     memory: str = MEMORY,
+    entries: Entries | None = None,
 ) -> dict[str, Table]:
     """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name. `gathered` are
-    the files of what another engine has gathered.
+    the files of what another engine has gathered, `entries` gives the rows of tables that are not the lake's own.
     """
     found = {}
     with duckdb.connect() as connection:
@@ -102,6 +105,8 @@ def ask(
         connection.execute("SET temp_directory = ?", [str(lake.directory / ".spill")])
         # Of the trail's rows no question asks itself; some other engine may have read them where they are not here.
         _see(connection, lake, settings, lake.fetched(lake.files()) if gathered is None else [])
+        if entries is not None:
+            entries(connection).create_view("entries", replace=True)
         _gather(connection, gathered)
         for question in questions():
             found[question.name] = _answer(connection, lake, question, rows_max)

@@ -17,6 +17,7 @@ from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
+from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.questions.query_runner import EVENTS, Question, Settings, Table, ask, gathering, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.errors import told
@@ -65,6 +66,11 @@ class SparkEngine:
         for name in gathered:
             self._ground(lake).clear(self._stage(lake, name))
         return found
+
+    def retain(self, lake: Lake, now_ms: int, keep_days: int) -> None:
+        """Delete files whose rows are all too old, and merge small ones: by DuckDB, as that is little."""
+        keep_lately(lake, now_ms, keep_days)
+        merge(lake)
 
     def gather(self, lake: Lake) -> dict[str, list[str]]:
         """Write what the questions ask of beside the lake, and make it to be seen; returns the files of each table."""

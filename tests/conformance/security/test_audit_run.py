@@ -7,6 +7,7 @@ from typing import Any
 import duckdb
 import pytest
 from confluent_kafka import Consumer, KafkaError, Producer, TopicPartition
+from deltalake import DeltaTable, QueryBuilder
 
 from tests.conformance.security.test_audit import TOPIC, start_audited
 from tests.conformance.security.test_plain import PASSWORDS, of_librdkafka
@@ -106,6 +107,24 @@ def test_the_answers_are_what_clients_counted(server: Server, sasl_port: int, tm
     # Where a minute has ended meanwhile, the trail tells by now that the first run has read it.
     bytes_again = {key: row["bytes"] for key, row in again.items() if key[-1] != TOPIC}
     assert bytes_again == {key: row["bytes"] for key, row in use.items()}
+
+    tables = tmp_path / "tables"
+    words = ("--bootstrap", server.bootstrap, "--directory", str(tables), "--table-format", "delta")
+    for _ in range(2):
+        code, said = run("audit", "run", *words)
+        assert code == 0, said
+    by_delta = {
+        (row["principal"], row["client_id"], row["operation"], row["topic"]): row["bytes"]
+        for row in table(tables, "top_talkers")
+    }
+    assert {key: found for key, found in by_delta.items() if key[-1] != TOPIC} == bytes_again
+    assert table(tables, "audit_gaps") == []
+    found = QueryBuilder().register("chains", DeltaTable(tables / "chains")).execute("SELECT * FROM chains").read_all()
+    with duckdb.connect() as connection:
+        connection.register("chains", found)
+        chains = connection.sql("SELECT source, verdict, entries, last_sequence + 1 FROM chains").fetchall()
+    assert len(chains) == 2, "the broker has started twice"
+    assert all((verdict, entries) == ("sound", until) for _, verdict, entries, until in chains), chains
 
 
 def test_a_cluster_without_a_trail_is_told_what_makes_one(tmp_path: Path) -> None:

@@ -198,6 +198,14 @@ class ChainCheck:
         else:
             self._place(index, entry)
 
+    def resume(self, last: Entry) -> None:
+        """Go on behind the entry that was accepted last when the chain was read before. Nothing was added yet."""
+        assert not self._read, "a chain is resumed before it is read"
+        assert last.source == self.source, last.source
+        self._read, self._last_index = 1, 0
+        self._newest, self._expected, self._previous = last.sequence, last.sequence + 1, last.hash
+        self.last = last
+
     def extend(self, last: Entry) -> bool:
         """Take the run of events that follows the entry read last and ends with `last`; False, and nothing is taken,
         where they have to be added one by one.

@@ -35,6 +35,10 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--work-directory", type=Path, metavar="DIR", help=words)
     words = "What computes: DuckDB on one processor, or Spark on as many as it is given (%(default)s)."
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help=words)
+    words = (
+        "What the rows of the trail are kept in: Parquet files, or Delta tables, which are experimental (%(default)s)."
+    )
+    parser.add_argument("--table-format", choices=("parquet", "delta"), default="parquet", help=words)
     words = "Days without use after which a topic may be deleted."
     parser.add_argument("--unused-days", type=int, default=30, metavar="N", help=words)
     parser.add_argument("--new-days", type=int, default=7, metavar="N", help="Days for which a first use is new.")
@@ -77,6 +81,6 @@ def _directory(text: str) -> Path | str:
 
 def _wanted(options: Namespace) -> dict[str, Any]:
     """Return the options of a run, by the names that the package has for them."""
-    names = ("directory", "unused_days", "new_days", "bill", "owners", "by", "keep_days", "engine")
+    names = ("directory", "unused_days", "new_days", "bill", "owners", "by", "keep_days", "engine", "table_format")
     store = ("s3_endpoint", "s3_region", "s3_addressing", "work_directory")
     return {name: getattr(options, name) for name in (*names, *store)} | {"every_seconds": options.every}

@@ -1,0 +1,141 @@
+"""What is known of each chain, batch by batch: rows of the table `chains`, judged by the rules of `ChainCheck`.
+
+Hashes and links are judged; signatures, and what chains say of each other, are for `kavka audit verify`. What a batch
+shows is judged at its end: an entry that comes in a later batch than its successor counts as missing, then as added.
+"""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, replace
+from typing import Final
+
+from kavka_audit.lake.chain_steps import Step
+from kavka_broker.core.audit.chain import Entry, Kind
+from kavka_broker.core.audit.verification import ChainCheck, State
+
+CHAINS_MAX: Final = 20_000
+"""Chains that are followed; each start of a node makes one, and so can whoever may write to the topic."""
+OTHERS: Final = "(others)"
+"""The source of the row for those of which there are more; no node has that name."""
+UNCHECKED: Final = "unchecked"
+Steps = Iterable[Step]
+Place = tuple[str, int, str]
+"""A topic's id, a partition, and the source of a chain."""
+Reread = Callable[[str, int, int], Steps]
+"""Gives the entries of a source from one offset to before another as steps, each by itself."""
+
+
+@dataclass(frozen=True, slots=True)
+class ChainState:
+    """A row of the table."""
+
+    topic_id: str
+    partition: int
+    source: str
+    verdict: str = State.SOUND.value
+    entries: int = 0
+    first_sequence: int = 0
+    last_sequence: int = -1
+    last_ms: int = 0
+    last_hash: str = ""
+    is_ended: bool = False
+    damages: int = 0
+    fault: str | None = None
+    fault_sequence: int | None = None
+    restarts: int = 0
+
+    @property
+    def place(self) -> Place:
+        """Return what names the chain."""
+        return self.topic_id, self.partition, self.source
+
+
+@dataclass(slots=True)
+class _Reading:
+    check: ChainCheck
+    offset: int = -1  # of the step before
+    restarts: int = 0
+
+
+@dataclass(frozen=True, slots=True)
+class Batch:
+    """A range of a partition, and what is to be known of it. `log_start` is the first offset of the partition now;
+    `has_holes`: some of the range was deleted before it was read.
+    """
+
+    topic_id: str
+    partition: int
+    log_start: int
+    has_holes: bool = False
+
+
+def follow(known: Mapping[Place, ChainState], batch: Batch, steps: Steps, reread: Reread) -> dict[Place, ChainState]:
+    """Return the chains as they are known after a batch, whose steps come by offset."""
+    readings, unfollowed = dict[str, _Reading](), 0
+    room = CHAINS_MAX - sum(state.source != OTHERS for state in known.values())
+    for step in steps:
+        source = step.entry.source
+        if source not in readings:
+            state = known.get((batch.topic_id, batch.partition, source))
+            if source == OTHERS or (state is None and not room):
+                unfollowed += 1
+                continue
+            room -= state is None
+            readings[source] = _begun(state, batch, source)
+        _take(readings[source], step, reread)
+    found = dict(known)
+    for source, reading in readings.items():
+        place = batch.topic_id, batch.partition, source
+        found[place] = _after(known.get(place) or ChainState(*place), reading)
+    if unfollowed:
+        place = batch.topic_id, batch.partition, OTHERS
+        before = known.get(place) or ChainState(*place, verdict=UNCHECKED)
+        found[place] = replace(before, entries=before.entries + unfollowed)
+    return found
+
+
+def _begun(state: ChainState | None, batch: Batch, source: str) -> _Reading:
+    """Return the reading of a chain that goes on in a batch, or begins there."""
+    if state is None:
+        return _Reading(ChainCheck(source, is_whole=not batch.log_start and not batch.has_holes))
+    if batch.has_holes or not state.last_hash:
+        return _Reading(ChainCheck(source, is_whole=False), restarts=int(batch.has_holes))
+    kind = Kind.END if state.is_ended else Kind.EVENT
+    check = ChainCheck(source)
+    check.resume(Entry(source, state.last_sequence, kind, state.last_ms, hash=bytes.fromhex(state.last_hash)))
+    return _Reading(check)
+
+
+def _take(reading: _Reading, step: Step, reread: Reread) -> None:
+    before, reading.offset = reading.offset, step.offset
+    if not step.is_run:
+        reading.check.add_hashed(step.entry, has_its_hash=step.has_its_hash)
+    elif not reading.check.extend(step.entry):
+        for found in reread(step.entry.source, before + 1, step.offset + 1):
+            reading.check.add_hashed(found.entry, has_its_hash=found.has_its_hash)
+
+
+def _after(before: ChainState, reading: _Reading) -> ChainState:
+    check = reading.check
+    check.end()
+    verdict, last = check.verdict(), check.last
+    damages = before.damages + verdict.damages_total
+    found = replace(
+        before,
+        verdict=(State.DAMAGED if damages else State.SOUND).value,
+        entries=before.entries + verdict.entries,
+        damages=damages,
+        restarts=before.restarts + reading.restarts,
+    )
+    if before.fault is None and verdict.damage is not None:
+        found = replace(found, fault=verdict.damage.fault.value, fault_sequence=verdict.damage.sequence)
+    if last is None:
+        return found
+    if not before.last_hash:
+        found = replace(found, first_sequence=check.first_sequence)
+    last_hash, is_ended = last.hash.hex(), verdict.is_ended
+    return replace(found, last_sequence=last.sequence, last_ms=last.time_ms, last_hash=last_hash, is_ended=is_ended)
+
+
+def without_old(known: Mapping[Place, ChainState], limit_ms: int) -> dict[Place, ChainState]:
+    """Return the chains without those whose last entry is too old. The row of all others stays."""
+    return {place: state for place, state in known.items() if state.source == OTHERS or state.last_ms >= limit_ms}

@@ -1,0 +1,137 @@
+"""The three Delta tables of a lake, by deltalake: opened or made, read, and committed to.
+
+`number` is that of the last batch that a table has, and `reached` the offset up to which it has a partition: both are
+transaction identifiers of Delta. A commit whose identifiers another commit has taken meanwhile is refused by Delta.
+"""
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+import duckdb
+from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties, write_deltalake
+from deltalake.exceptions import CommitFailedError, DeltaError
+from deltalake.schema import PrimitiveType
+
+from kavka_audit.delta.columns import CHAINS, DAY, DEAD_LETTERS, EVENTS, Columns
+from kavka_audit.lake.directory import Lake, LakeError
+
+NUMBER: Final = "kavka-audit"
+"""The identifier whose version is the number of a batch."""
+READER_VERSION_MAX: Final = 1
+"""The protocol of Delta that these tables have: a reader needs no more than their files of Parquet."""
+COMMITS_LOOKED_AT: Final = 50
+"""Commits among which one is looked for that was made a moment ago."""
+CHARACTERS_MAX: Final = 300
+ZSTD: Final = WriterProperties(compression="ZSTD")
+
+
+class Rows(Protocol):
+    """Rows that Arrow's interface for C gives, as a relation of DuckDB."""
+
+    def __arrow_c_stream__(self, requested_schema: object | None = None) -> object: ...
+
+
+class Table:
+    """A table as it was when it was opened, or after the last commit of this run."""
+
+    def __init__(self, lake: Lake, name: str, columns: Columns, partitions: Sequence[str] = ()) -> None:
+        self.name, self.columns, self._lake = name, columns, lake
+        self._place = lake.directory / name
+        with told(lake, name):
+            schema = Schema([Field(column, PrimitiveType(kind)) for column, kind in columns.items()])
+            self.delta = DeltaTable.create(self._place, schema, mode="ignore", partition_by=[*partitions] or None)
+        self._check()
+
+    def _check(self) -> None:
+        """Raise LakeError where the table is not one that a run has made."""
+        with told(self._lake, self.name):
+            found = {field.name: field.type for field in self.delta.schema().fields}
+            protocol = self.delta.protocol()
+        wanted = {name: PrimitiveType(kind) for name, kind in self.columns.items()}
+        if any(found.get(name) != kind for name, kind in wanted.items()):
+            raise LakeError(f"{self._place} is a table with other columns than a run makes; choose another place")
+        if protocol.min_reader_version > READER_VERSION_MAX:
+            words = f"needs version {protocol.min_reader_version} of Delta's protocol to be read"
+            raise LakeError(f"{self._place} {words}, and {READER_VERSION_MAX} is known; take its new features off")
+
+    @property
+    def number(self) -> int:
+        """Return the number of the last batch; 0 before the first one."""
+        return self.delta.transaction_version(NUMBER) or 0
+
+    def reached(self, topic_id: str, partition: int) -> int:
+        """Return the offset after the last that the table has of a partition."""
+        return self.delta.transaction_version(identifier(topic_id, partition)) or 0
+
+    def files(self, filters: Sequence[tuple[str, str, Any]] | None = None) -> list[str]:
+        """Return the files of Parquet that the table consists of, of some partitions or all. A row's day is in the name
+        of the file's directory alone.
+        """
+        with told(self._lake, self.name):
+            return sorted(self.delta.file_uris(file_pruning_predicate=None if filters is None else [*filters]))
+
+    def append(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
+        """Add rows. Raises LakeError, also where another run was faster."""
+        self._write(rows, "append", identifiers)
+
+    def replace(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
+        """Put rows in the place of those that are there. Raises LakeError, also where another run was faster."""
+        self._write(rows, "overwrite", identifiers)
+
+    def check_committed(self, token: str) -> None:
+        """Look at what another writer has committed; raise LakeError where none of its commits has these words."""
+        with told(self._lake, self.name):
+            self.delta.update_incremental()
+            latest = self.delta.history(COMMITS_LOOKED_AT)
+        if not any(commit.get("userMetadata") == token for commit in latest):
+            raise LakeError(_overtaken(self._lake, self.name))
+
+    def _write(self, rows: Rows, mode: Any, identifiers: Mapping[str, int]) -> None:
+        properties = CommitProperties(app_transactions=[Transaction(*pair) for pair in identifiers.items()])
+        with told(self._lake, self.name):
+            write_deltalake(self.delta, rows, mode=mode, commit_properties=properties, writer_properties=ZSTD)
+
+
+class Tables:
+    """The tables of a lake."""
+
+    def __init__(self, lake: Lake) -> None:
+        self.dead_letters = Table(lake, "dead_letters", DEAD_LETTERS, [DAY])
+        self.events = Table(lake, "events", EVENTS, [DAY])
+        self.chains = Table(lake, "chains", CHAINS)
+
+
+def identifier(topic_id: str, partition: int) -> str:
+    """Return the identifier whose version is the offset that was reached in a partition."""
+    return f"{NUMBER}/{topic_id}/{partition}"
+
+
+def is_there(directory: Path) -> bool:
+    """Whether a lake has tables."""
+    return (directory / "chains" / "_delta_log").is_dir()
+
+
+def relation(connection: duckdb.DuckDBPyConnection, files: list[str]) -> duckdb.DuckDBPyRelation:
+    """Return the rows of a table's files, without their day."""
+    return connection.read_parquet(files, union_by_name=True, hive_partitioning=False)
+
+
+@contextmanager
+def told(lake: Lake, name: str) -> Iterator[None]:
+    """Raise LakeError for an error of Delta."""
+    try:
+        yield
+    except CommitFailedError as problem:
+        raise LakeError(_overtaken(lake, name)) from problem
+    except (DeltaError, OSError) as problem:
+        words = " ".join(str(problem).split())[:CHARACTERS_MAX]
+        raise LakeError(f"{lake.name}/{name}: {words}; what is in it counts once, so run again") from problem
+
+
+def _overtaken(lake: Lake, name: str) -> str:
+    return (
+        f"another run has written to {lake.name}/{name} meanwhile, and this one has ended without a change; run it"
+        " again when the other is over"
+    )

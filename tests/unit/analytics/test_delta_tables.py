@@ -1,0 +1,318 @@
+"""The trail gets into the Delta tables once, wherever a run dies, and with the rows that the lake's own files have."""
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import pytest
+from deltalake import DeltaTable, QueryBuilder
+
+from kavka_audit.delta.engine import DeltaDuckDB
+from kavka_audit.delta.ingest import ingest
+from kavka_audit.delta.tables import Table, Tables
+from kavka_audit.engine import DUCKDB
+from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.ingest import Ingested
+from kavka_audit.lake.snapshot import Snapshot, keep
+from kavka_audit.questions.query_runner import Settings
+from tests.conformance.analytics.planted import Drawn
+from tests.unit.analytics import trail as parquet
+from tests.unit.analytics.delta import NAMES, chains, contents, entries, lake_in, taken_in
+from tests.unit.analytics.ending import trail_of
+from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD
+from tests.unit.analytics.test_lake import USE
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, At, Kept, chain_of
+from tests.unit.operator.person import run
+
+SMALL = 4
+"""Records of a batch, where a test wants many batches."""
+
+
+@pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", SMALL)
+
+
+def rows_of_parquet(directory: Path, trail: Kept) -> list[tuple[Any, ...]]:
+    lake, _ = parquet.taken_in(directory, trail)
+    return sorted(duckdb.read_parquet(lake.files()).fetchall(), key=repr)
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_rows_are_those_of_the_files(tmp_path: Path, seed: int) -> None:
+    trail = Drawn(seed).trail(200)
+    trail.write(2, chain_of(3, [At(happening) for happening in (*HAPPENINGS, *ODD)])[1])
+    lake, taken = taken_in(tmp_path / "delta", trail)
+    assert entries(lake) == rows_of_parquet(tmp_path / "parquet", trail)
+    assert taken.records == sum(map(len, trail.records.values()))
+    assert taken.dead == len(contents(lake)["dead_letters"]) > 0
+
+
+def test_other_readers_see_days_times_and_bytes(tmp_path: Path) -> None:
+    taken_in(tmp_path, trail_of())
+    tables = QueryBuilder()
+    for name in NAMES:
+        tables.register(name, DeltaTable(tmp_path / name))
+    words = "SELECT day, count(*) AS events, max(start_time) AS latest FROM events WHERE kind = 'event' GROUP BY day"
+    with duckdb.connect() as connection:
+        for_duckdb = {
+            "events": tables.execute(words).read_all(),
+            "dead": tables.execute("SELECT record_value FROM dead_letters").read_all(),
+        }
+        for name, found in for_duckdb.items():
+            connection.register(name, found)
+        connection.execute("SET timezone = 'UTC'")
+        assert connection.execute("SELECT CAST(day AS VARCHAR), events, epoch_ms(latest) FROM events").fetchall() == [
+            ("2026-09-21", 21, NOW_MS - 60_000)
+        ]
+        assert connection.execute("SELECT record_value FROM dead").fetchall() == [(b"dead",)]
+
+
+class Death(BaseException):
+    """The process ends here."""
+
+
+def dying(monkeypatch: pytest.MonkeyPatch, commit: int) -> Callable[[], None]:
+    """Have the run die behind its commit of that number; returns what has it live again."""
+    write, count = Table._write, 0
+
+    def written(table: Table, *given: Any) -> None:
+        nonlocal count
+        count += 1
+        write(table, *given)
+        if count == commit:
+            raise Death
+
+    monkeypatch.setattr(Table, "_write", written)
+    return lambda: monkeypatch.setattr(Table, "_write", write)
+
+
+def commits_of(monkeypatch: pytest.MonkeyPatch, directory: Path, trail: Kept) -> int:
+    """How many commits an undisturbed run makes."""
+    write, names = Table._write, list[str]()
+
+    def written(table: Table, *given: Any) -> None:
+        names.append(table.name)
+        write(table, *given)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Table, "_write", written)
+        taken_in(directory, trail)
+    assert set(names) == set(NAMES)
+    return len(names)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_run_that_dies_at_any_commit_leaves_nothing_twice_and_nothing_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """To die behind a commit is to die before the next one."""
+    trail = trail_of(4)
+    commits = commits_of(monkeypatch, tmp_path / "whole", trail)
+    whole = contents(lake_in(tmp_path / "whole"))
+    assert commits == 7
+    for commit in range(1, commits + 1):
+        directory = tmp_path / f"{commit}"
+        live = dying(monkeypatch, commit)
+        with pytest.raises(Death):
+            taken_in(directory, trail)
+        live()
+        lake, _ = taken_in(directory, trail)
+        assert contents(lake) == whole, commit
+        assert not list(directory.rglob("*.part"))
+
+
+@pytest.mark.usefixtures("small")
+def test_what_comes_after_a_death_is_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The range of the batch that was left half done is read again as it was, though the topic has grown."""
+    short, long = trail_of(1), trail_of(9)
+    for partition, records in short.records.items():
+        longer = long.records[partition]
+        longer[: len(records)] = records
+        longer[:] = [record._replace(offset=place) for place, record in enumerate(longer)]
+    live = dying(monkeypatch, 1)
+    with pytest.raises(Death):
+        taken_in(tmp_path / "died", short)
+    live()
+    lake, _ = taken_in(tmp_path / "died", long)
+    assert entries(lake) == rows_of_parquet(tmp_path / "parquet", long)
+
+
+def test_a_half_batch_of_another_topic_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    live = dying(monkeypatch, 1)
+    with pytest.raises(Death):
+        taken_in(tmp_path, trail_of())
+    live()
+    again = trail_of()
+    again.topic_id = "second"
+    with pytest.raises(LakeError, match="events has a batch that chains does not have"):
+        taken_in(tmp_path, again)
+
+
+def test_a_topic_that_was_made_again_is_read_from_its_beginning(tmp_path: Path) -> None:
+    trail = trail_of(3)
+    taken_in(tmp_path, trail)
+    trail.topic_id = "second"
+    lake, taken = taken_in(tmp_path, trail)
+    assert taken.records == 7
+    assert {row[1] for row in contents(lake)["events"]} == {"first", "second"}
+
+
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("ahead", [1, 3])
+def test_of_two_runs_at_once_the_slower_one_says_so(tmp_path: Path, ahead: int) -> None:
+    lake, trail = lake_in(tmp_path / "both"), trail_of()
+    with lake.held(CLUSTER):
+        slower, faster = ingest(lake, trail, NOW_MS), ingest(lake, trail, NOW_MS)
+        next(slower)
+        for _ in range(ahead):
+            next(faster)
+        with pytest.raises(LakeError, match=r"another run has written to .*/events meanwhile"):
+            next(slower)
+        list(faster)
+    whole, _ = taken_in(tmp_path / "whole", trail)
+    assert contents(lake) == contents(whole)
+
+
+@pytest.mark.usefixtures("small")
+def test_a_run_that_is_overtaken_within_a_batch_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The faster run finds the events of a batch that the slower one has not committed to `chains`."""
+    lake, trail, write, is_overtaken = lake_in(tmp_path / "both"), trail_of(), Table._write, False
+
+    def overtaken(table: Table, *given: Any) -> None:
+        nonlocal is_overtaken
+        if table.name == "chains" and not is_overtaken:
+            is_overtaken = True
+            list(ingest(lake, trail, NOW_MS))
+        write(table, *given)
+
+    monkeypatch.setattr(Table, "_write", overtaken)
+    with lake.held(CLUSTER), pytest.raises(LakeError, match=r"another run has written to .*/chains meanwhile"):
+        list(ingest(lake, trail, NOW_MS))
+    monkeypatch.setattr(Table, "_write", write)
+    whole, _ = taken_in(tmp_path / "whole", trail)
+    assert contents(lake) == contents(whole)
+
+
+FOREIGN = ("notes.txt", "day=2026-09-21/part-0.parquet", "day=2026-09-21/half.part", "more/deep/_SUCCESS", "x.parquet")
+
+
+def test_files_of_others_stay(tmp_path: Path) -> None:
+    others = {tmp_path / name / file: f"{name} {file}" for name in NAMES for file in FOREIGN}
+    for file, text in others.items():
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(text)
+    trail = trail_of()
+    lake, _ = taken_in(tmp_path, trail)
+    with lake.held(CLUSTER):
+        DeltaDuckDB().retain(lake, NOW_MS + 30 * DAY_MS, 5)
+        keep(lake, Snapshot(CLUSTER, {}))
+        DeltaDuckDB().ask(lake, Settings(NOW_MS), 1)
+    assert {file: file.read_text() for file in others} == others
+    assert entries(lake) == []
+
+
+def test_a_table_of_others_is_refused(tmp_path: Path) -> None:
+    with duckdb.connect() as connection:
+        from deltalake import write_deltalake
+
+        write_deltalake(tmp_path / "events", connection.sql("SELECT 1 AS number"))
+    with pytest.raises(LakeError, match="events is a table with other columns than a run makes"):
+        taken_in(tmp_path, trail_of())
+    assert DeltaTable(tmp_path / "events").version() == 0
+
+
+def test_directories_of_both_formats_do_not_mix(tmp_path: Path) -> None:
+    taken_in(tmp_path / "delta", trail_of())
+    with pytest.raises(LakeError, match="in the format delta, and parquet is asked for"):
+        parquet.taken_in(tmp_path / "delta", trail_of())
+    parquet.taken_in(tmp_path / "parquet", trail_of())
+    with pytest.raises(LakeError, match="in the format parquet, and delta is asked for"):
+        taken_in(tmp_path / "parquet", trail_of())
+
+
+def test_a_question_has_the_same_answer(tmp_path: Path) -> None:
+    drawn = Drawn(100)
+    trail = drawn.trail(400)
+    tables = drawn.tables()
+    found = []
+    for lake, engine in ((Lake(tmp_path / "parquet"), DUCKDB), (lake_in(tmp_path / "delta"), DeltaDuckDB())):
+        with lake.held(CLUSTER):
+            list(engine.ingest(lake, trail))
+            keep(lake, Snapshot(CLUSTER, tables))
+            answers = engine.ask(lake, Settings(NOW_MS, bill_cents=99_999), ROWS_MAX)
+        found.append({name: sorted(table.rows, key=repr) for name, table in answers.items()})
+    assert found[0] == found[1]
+    assert sum(map(bool, found[0].values())) >= len(found[0]) - 5
+
+
+def test_times_that_no_broker_writes_make_few_days(tmp_path: Path) -> None:
+    trail = Kept()
+    moments = [0, 1, NOW_MS - 1000 * DAY_MS, NOW_MS, NOW_MS + 2 * DAY_MS, 2**62]
+    trail.write(0, chain_of(1, [At(USE, 0, moment) for moment in moments])[1])
+    lake, taken = taken_in(tmp_path, trail)
+    assert taken.records == len(moments) + 1
+    assert {str(row[0]) for row in contents(lake)["events"]} == {"2025-08-17", "2026-09-21", "2026-09-22"}
+
+
+def of_days(days: int) -> Iterator[Kept]:
+    """A trail that grows by an event a day."""
+    chain, found = chain_of(1, [])
+    trail = Kept()
+    trail.write(0, found)
+    moments = [NOW_MS - day * DAY_MS for day in reversed(range(days))]
+    for entry in chain_of(1, [At(USE, moment - 1, moment) for moment in moments])[1][1:]:
+        trail.write(0, [entry])
+        yield trail
+    assert chain.sequence == 1
+
+
+def test_old_days_leave_and_are_no_gap(tmp_path: Path) -> None:
+    *_, trail = of_days(40)
+    lake, _ = taken_in(tmp_path, trail)
+    with lake.held(CLUSTER):
+        DeltaDuckDB().retain(lake, NOW_MS, 30)
+        keep(lake, Snapshot(CLUSTER, {}))
+        answers = DeltaDuckDB().ask(lake, Settings(NOW_MS), 100)
+    assert [row[1] for row in entries(lake)] == list(range(10, 41))
+    assert answers["audit_gaps"].rows == []
+    assert taken_in(tmp_path, trail)[1].records == 0
+    assert chains(lake)["1-1"].last_sequence == 40
+
+
+def test_many_files_of_a_day_become_one_and_hold_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", 1)
+    monkeypatch.setattr("kavka_audit.delta.retention.DAY_FILES_MAX", 3)
+    trail = Kept()
+    trail.write(0, chain_of(1, [At(USE)] * 5)[1])
+    lake, _ = taken_in(tmp_path, trail)
+    before = contents(lake)
+    with lake.held(CLUSTER):
+        DeltaDuckDB().retain(lake, NOW_MS, 400)
+    files = [Path(file).parent.name for file in Tables(lake).events.files()]
+    assert files.count("day=2026-09-21") == 1
+    assert contents(lake) == before
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        (("--engine", "spark"), "Spark does not write these tables yet"),
+        (("--directory", "s3://bucket/audit"), "not in an S3 store yet"),
+    ],
+)
+def test_what_is_not_there_yet_is_refused(
+    options: tuple[str, ...], words: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("kavka_audit_run.main.lacking", lambda *_: None)
+    code, said = run("audit", "run", "--bootstrap", "127.0.0.1:1", "--table-format", "delta", *options)
+    assert code == 1
+    assert words in said
+
+
+def test_records_that_were_deleted_are_counted_once(tmp_path: Path) -> None:
+    lake, taken = taken_in(tmp_path, trail_of())
+    assert taken.missed == 2
+    assert taken_in(tmp_path, trail_of())[1] == Ingested()
+    assert [row[-1] for row in entries(lake) if row[2] == "missed"] == [None]
