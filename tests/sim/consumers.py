@@ -426,7 +426,7 @@ class Consumers(Workload):
         if not node.is_serving:
             return
         shard = node.broker.groups._shards.get(0)
-        if shard is None or shard.is_loading or shard.is_unreadable or shard._is_closed:
+        if shard is None or shard.is_loading or shard.is_unreadable or shard.log.is_closed:
             return
         seen, end_offset = self._seen.get(node.host), shard.partition.log.log_end_offset
         is_first = seen is None or seen.shard is not shard

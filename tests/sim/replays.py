@@ -18,6 +18,7 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.coordinator.group_loading import load as load_groups
+from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.transaction_loading import load as load_transactions
 from kavka_broker.core.cleaning.selection import DirtyRange
 from kavka_broker.core.config.topic import LogConfig
@@ -183,7 +184,7 @@ def shards_of(node: Node) -> tuple[list[Any], list[Any]]:
 
 def is_comparable(shard: Any) -> bool:
     """Whether it serves, and its log is what it was."""
-    is_closed = shard.is_closed if hasattr(shard, "is_closed") else shard._is_closed
+    is_closed = shard.log.is_closed if isinstance(shard, Shard) else shard.is_closed
     if is_closed or shard.is_loading or shard.is_unreadable:
         return False
     partition = shard.partition

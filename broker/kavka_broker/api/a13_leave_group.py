@@ -5,6 +5,9 @@
 Versions: flexible from 4, a reason from 5.
 """
 
+from collections.abc import Awaitable, Sequence
+
+from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.core.group.membership import Departure
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -17,20 +20,38 @@ BATCH_VERSION = 3
 
 
 @api(LeaveGroupRequest, LeaveGroupResponse, versions=(0, 5), each=(Each("members", "members", per_turn=100),))
-def leave_group(request: LeaveGroupRequest, broker: Broker, client: Client) -> LeaveGroupResponse:
+def leave_group(
+    request: LeaveGroupRequest, broker: Broker, client: Client
+) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
     shard = broker.groups.shard(request.group_id)
-    if client.version < BATCH_VERSION:
-        (error,) = shard.leave(request.group_id, [Departure(request.member_id)])
-        return LeaveGroupResponse(error_code=error)
-    members = request.members
-    errors = shard.leave(
-        request.group_id, [Departure(member.member_id, member.group_instance_id) for member in members]
-    )
+    departures = departures_of(request, client.version)
+    if shard.consumers.get(request.group_id) is not None:
+        return remove_consumers(request, shard, departures, client.version)
+    return answer_of(request, shard.leave(request.group_id, departures), client.version)
+
+
+async def remove_consumers(
+    request: LeaveGroupRequest, shard: Shard, departures: Sequence[Departure], version: int
+) -> LeaveGroupResponse:
+    """Remove static members of a group of the new protocol, as an operator wishes."""
+    errors = [await shard.consumers.remove(request.group_id, gone.member_id, gone.instance_id) for gone in departures]
+    return answer_of(request, errors, version)
+
+
+def departures_of(request: LeaveGroupRequest, version: int) -> list[Departure]:
+    if version < BATCH_VERSION:
+        return [Departure(request.member_id)]
+    return [Departure(member.member_id, member.group_instance_id) for member in request.members]
+
+
+def answer_of(request: LeaveGroupRequest, errors: Sequence[ErrorCode], version: int) -> LeaveGroupResponse:
+    if version < BATCH_VERSION:
+        return LeaveGroupResponse(error_code=errors[0])
     return LeaveGroupResponse(
         members=[
             MemberResponse(member.member_id, member.group_instance_id, error)
-            for member, error in zip(members, errors, strict=True)
+            for member, error in zip(request.members, errors, strict=True)
         ]
     )

@@ -99,7 +99,7 @@ async def stage(
     producers = broker.replicas.leader(OFFSETS_TOPIC, index).log.producers
     producer = request.producer_id, request.producer_epoch
     coordinators = broker.writes.coordinators
-    async with coordinators.turn(request.transactional_id):
+    async with coordinators.turns.of(request.transactional_id):
         if producers.is_in_transaction(*producer):
             return checked_shard(request, broker).staging.stage(request.group_id, producer, commits)
         adds = client.version >= ADDS_FROM

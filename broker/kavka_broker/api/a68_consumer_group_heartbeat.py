@@ -3,9 +3,14 @@
 - Epoch 0 joins, -1 leaves, -2 leaves a static member's place to its successor; otherwise it is the member's epoch.
 - The answer names the member's epoch. It has an assignment where the member said everything, or where it has changed.
 - A member gets what the others have given up: it heartbeats until it has its whole target.
-- Topics are subscribed to by their names; an expression is INVALID_REGULAR_EXPRESSION.
+- Topics are subscribed to by their names, and by an expression (RE2) that the whole name has to match. It matches what
+  the client may DESCRIBE, and is matched again when topics have changed (after 10 s at the earliest) and each
+  group.consumer.regex.refresh.interval.ms. One that cannot be read, or has more than 1,000 characters, is
+  INVALID_REGULAR_EXPRESSION.
 - A group of the classic protocol that has members is GROUP_ID_NOT_FOUND: it does not change its protocol while it runs.
 - Without `consumer` in group.coordinator.rebalance.protocols, or below group.version 1, it is UNSUPPORTED_VERSION.
+- Beyond group.consumer.max.size, or 64 MiB of what all members of one partition of `__consumer_offsets` say of
+  themselves, it is GROUP_MAX_SIZE_REACHED; more than 10,000 names of topics are INVALID_REQUEST.
 - Answered when the group's records are committed.
 Versions: flexible from 0; from 1 the client makes the member id, and may name an expression.
 """
@@ -13,9 +18,11 @@ Versions: flexible from 0; from 1 the client makes the member id, and may name a
 from collections.abc import Awaitable
 
 from kavka_broker.coordinator.consumer_groups import is_served
+from kavka_broker.coordinator.group_commands import Heard
 from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_heartbeat
 from kavka_broker.core.consumer_group.heartbeat import Change
+from kavka_broker.loop.slices import Cost, Slices, Work, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kavka_broker.protocol.messages.consumer_group_heartbeat_response import (
@@ -41,16 +48,41 @@ def consumer_group_heartbeat(
     try:
         beat = heartbeat_of(request, broker, client)
         check_heartbeat(beat, settings.assignors, needs_member_id=client.version >= CLIENT_ID_VERSION)
-        change, waiting = broker.groups.shard(request.group_id).consumers.heartbeat(beat)
+        heard = broker.groups.shard(request.group_id).consumers.heartbeat(beat, settings, client.may_describe)
     except BrokerError as error:
-        return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
-    response = ConsumerGroupHeartbeatResponse(
-        member_id=change.member_id,
-        member_epoch=change.epoch,
-        heartbeat_interval_ms=0 if beat.leaves else settings.heartbeat_interval_ms,
-        assignment=assignment_of(change),
-    )
+        return refused(error)
+    interval_ms = 0 if beat.leaves else settings.heartbeat_interval_ms
+    if not isinstance(heard, tuple):
+        return answer_later(heard, interval_ms, broker.slices)
+    change, waiting = heard
+    response = at_once(answer_of(change, interval_ms))
     return response if waiting is None else when_committed(response, waiting)
+
+
+async def answer_later(heard: Awaitable[Heard], interval_ms: int, slices: Slices) -> ConsumerGroupHeartbeatResponse:
+    """Answer a member of a large group."""
+    try:
+        change, waiting = await heard
+    except BrokerError as error:
+        return refused(error)
+    response = await slices.whole(answer_of(change, interval_ms))
+    return response if waiting is None else await when_committed(response, waiting)
+
+
+def answer_of(change: Change, interval_ms: int) -> Work[ConsumerGroupHeartbeatResponse]:
+    response, cost = ConsumerGroupHeartbeatResponse(0, ErrorCode.NONE, None, change.member_id, change.epoch), Cost()
+    response.heartbeat_interval_ms = interval_ms
+    if change.assigned is not None:
+        response.assignment = Assignment()
+        for topic_id, indexes in change.assigned.items():
+            response.assignment.topic_partitions.append(TopicPartitions(topic_id, sorted(indexes)))
+            if cost.add(1 + len(indexes)):
+                yield
+    return response
+
+
+def refused(error: BrokerError) -> ConsumerGroupHeartbeatResponse:
+    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
 
 
 def heartbeat_of(request: ConsumerGroupHeartbeatRequest, broker: Broker, client: Client) -> Heartbeat:
@@ -71,12 +103,6 @@ def heartbeat_of(request: ConsumerGroupHeartbeatRequest, broker: Broker, client:
         server_assignor=request.server_assignor,
         owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
     )
-
-
-def assignment_of(change: Change) -> Assignment | None:
-    if change.assigned is None:
-        return None
-    return Assignment([TopicPartitions(topic_id, sorted(indexes)) for topic_id, indexes in change.assigned.items()])
 
 
 async def when_committed(response: ConsumerGroupHeartbeatResponse, waiting: Waiting) -> ConsumerGroupHeartbeatResponse:

@@ -2,10 +2,10 @@
 
 - A group that does not exist, or is a classic one, is GROUP_ID_NOT_FOUND.
 - Topics that have been deleted are left out of assignments.
+- Answered when all that is told is committed.
 Versions: flexible from 0, the type of each member from 1.
 """
 
-import asyncio
 from collections.abc import Collection, Mapping
 
 from kavka_broker.coordinator.consumer_groups import is_served
@@ -29,6 +29,7 @@ from kavka_broker.request.request_parts import Each
 OF_CONSUMER_PROTOCOL = 1
 """The type of a member; a member of the classic protocol would be 0."""
 MEMBER_COST = 3  # of a slice
+NAMES_PER_COST = 4  # that are sorted
 
 
 @api(
@@ -37,48 +38,49 @@ MEMBER_COST = 3  # of a slice
     versions=(0, 1),
     each=(Each("group_ids", "groups", per_turn=100),),
 )
-def consumer_group_describe(
+async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, broker: Broker, client: Client
-) -> asyncio.Task[ConsumerGroupDescribeResponse] | ConsumerGroupDescribeResponse:
+) -> ConsumerGroupDescribeResponse:
     del client
     if not is_served(broker.config, broker.metadata):
         code = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
             groups=[DescribedGroup(code, None, group_id) for group_id in request.group_ids]
         )
-    return broker.slices.run(describe_all(request, broker))
+    return ConsumerGroupDescribeResponse(groups=[await describe(group_id, broker) for group_id in request.group_ids])
 
 
-def describe_all(request: ConsumerGroupDescribeRequest, broker: Broker) -> Work[ConsumerGroupDescribeResponse]:
-    answer, cost = ConsumerGroupDescribeResponse(), Cost()
-    for group_id in request.group_ids:
-        answer.groups.append((yield from describe(group_id, broker, cost)))
-    return answer
-
-
-def describe(group_id: str, broker: Broker, cost: Cost) -> Work[DescribedGroup]:
+async def describe(group_id: str, broker: Broker) -> DescribedGroup:
     try:
-        group = broker.groups.shard(group_id).consumers.existing(group_id)
+        shard = broker.groups.shard(group_id)
+        group, committed = shard.consumers.existing(group_id), shard.log.when_settled()
     except BrokerError as error:
         return DescribedGroup(error.code, error.message or None, group_id)
-    members, topics = list(group.members.values()), broker.metadata.topics
+    described = await broker.slices.whole(description_of(group, broker))
+    error_code = ErrorCode.NONE if committed is None else await committed
+    return described if error_code is ErrorCode.NONE else DescribedGroup(error_code, None, group_id)
+
+
+def description_of(group: ConsumerGroup, broker: Broker) -> Work[DescribedGroup]:
+    """Describe a group as it is now: nothing changes it, another one takes its place."""
+    members, topics, cost = list(group.members.values()), broker.metadata.topics, Cost()
     answer = DescribedGroup(
         ErrorCode.NONE,
         None,
-        group_id,
+        group.group_id,
         group.state.value,
         group.epoch,
         group.assignment_epoch,
-        preferred_assignor(members, broker.groups.settings.consumer(group_id).assignors),
+        preferred_assignor(members, broker.groups.settings.consumer(group.group_id).assignors),
     )
     for member in members:
-        answer.members.append(member_of(member, group, topics))
-        if cost.add(MEMBER_COST + len(member.assigned)):
-            yield
+        answer.members.append((yield from member_of(member, group, topics, cost)))
     return answer
 
 
-def member_of(member: ConsumerMember, group: ConsumerGroup, topics: Topics) -> Member:
+def member_of(member: ConsumerMember, group: ConsumerGroup, topics: Topics, cost: Cost) -> Work[Member]:
+    if cost.add(MEMBER_COST + len(member.topics) // NAMES_PER_COST):
+        yield
     return Member(
         member.member_id,
         member.instance_id,
@@ -88,8 +90,8 @@ def member_of(member: ConsumerMember, group: ConsumerGroup, topics: Topics) -> M
         member.client_host,
         sorted(member.topics),
         member.regex,
-        assignment_of(all_of(member), topics),
-        assignment_of(group.target_of(member.member_id), topics),
+        (yield from assignment_of(all_of(member), topics, cost)),
+        (yield from assignment_of(group.target_of(member.member_id), topics, cost)),
         OF_CONSUMER_PROTOCOL,
     )
 
@@ -103,11 +105,11 @@ def all_of(member: ConsumerMember) -> dict[bytes, list[int]]:
     return owned
 
 
-def assignment_of(partitions: Mapping[bytes, Collection[int]], topics: Topics) -> Assignment:
-    return Assignment(
-        [
-            TopicPartitions(topic_id, topic.name, sorted(indexes))
-            for topic_id, indexes in partitions.items()
-            if (topic := topics.by_id(topic_id)) is not None
-        ]
-    )
+def assignment_of(partitions: Mapping[bytes, Collection[int]], topics: Topics, cost: Cost) -> Work[Assignment]:
+    assignment = Assignment()
+    for topic_id, indexes in partitions.items():
+        if (topic := topics.by_id(topic_id)) is not None:
+            assignment.topic_partitions.append(TopicPartitions(topic_id, topic.name, sorted(indexes)))
+        if cost.add(1 + len(indexes)):
+            yield
+    return assignment

@@ -9,13 +9,13 @@ import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
-from typing import NamedTuple
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
 from kavka_broker.coordinator.offset_expiration import OFFSETS_PER_SLICE_MAX
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
@@ -24,11 +24,9 @@ from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
-from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import Slices, Work, at_once
+from kavka_broker.loop.slices import Work, at_once
 from kavka_broker.loop.tasks import watch
-from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -40,17 +38,10 @@ EXPIRE_STAGGER_MS = 10
 """The pause between two partitions, so that expiry never holds the loop for all of them at once."""
 
 BETWEEN_SLICES_MS = 1
-LOAD_AGAIN_MS = 1000
-"""Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 """The pause between two slices of background work: the next tick of the timers."""
 
-
-class Pacing(NamedTuple):
-    """The time of the loop: what it says, what is done later, and what is done a slice a turn."""
-
-    clock: Clock
-    timers: Timers
-    slices: Slices
+LOAD_AGAIN_MS = 1000
+"""Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 
 
 class GroupCoordinator:
@@ -71,7 +62,8 @@ class GroupCoordinator:
         self.removals = DeletedTopics(metadata.topics)
         self._metadata = metadata
         self._openings = replicas.openings
-        self._clock, self._timers, self._slices = pacing
+        self._pacing = pacing
+        self._clock, self._timers = pacing.clock, pacing.timers
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self._shards: dict[int, Shard] = {}
@@ -146,15 +138,7 @@ class GroupCoordinator:
                 yield
 
     def _elect(self, partition: Partition) -> None:
-        shard = Shard(
-            partition,
-            self.removals,
-            self.settings,
-            self._clock,
-            self._timers,
-            self._commit_timeout_ms,
-            self._slices,
-        )
+        shard = Shard(partition, self.removals, self.settings, self._pacing, self._commit_timeout_ms)
         self._shards[partition.index] = shard
         if partition.log.log_start_offset == partition.log.log_end_offset:
             self._open_when_secured(shard, partition)
@@ -341,6 +325,7 @@ def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> C
             config["group.consumer.min.assignment.interval.ms"],
             config["group.consumer.max.assignment.interval.ms"],
         ),
+        regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
         members_max=config["group.consumer.max.size"],
         assignors=config["group.consumer.assignors"],
     )

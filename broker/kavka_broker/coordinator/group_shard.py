@@ -3,20 +3,18 @@
 Everything happens on the loop, one step after the other: a command changes its group and lists effects (`core.group`),
 and `_run` carries them out. Records go through the partition like anybody's, with acks=all. Where this broker is the
 whole ISR they are committed when the append returns, and the answer leaves in the same step; else it waits.
-
-An append that is not committed within `offsets.commit.timeout.ms` is reported as failed. It may still come true later,
-and then its offsets count: the same as a client sees whose answer was lost.
 """
 
 import asyncio
-from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from functools import partial
 
 from kavka_broker.coordinator.consumer_groups import ConsumerGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
+from kavka_broker.coordinator.group_log import APPEND_ERRORS, GroupLog
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OffsetExpiration
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.transactional_offsets import Staging, Waiting
 from kavka_broker.core.consumer_group import committing
 from kavka_broker.core.consumer_group.state import ConsumerGroup
@@ -33,36 +31,18 @@ from kavka_broker.core.group.offsets import (
 )
 from kavka_broker.core.group.persistence import size_bytes_min
 from kavka_broker.core.group.rebalance import keep_alive
-from kavka_broker.core.group.records import KeyedRecord, group_record, offset_tombstone
+from kavka_broker.core.group.records import KeyedRecord, batch_of, group_record, offset_tombstone
 from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
-from kavka_broker.interfaces import Clock
-from kavka_broker.loop.slices import Slices
-from kavka_broker.loop.timers import Timer, Timers
-from kavka_broker.protocol.coordinator_records import frame_key, frame_value
+from kavka_broker.loop.timers import Timer
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
-from kavka_broker.protocol.records.batch import NO_PRODUCER_EPOCH, NO_PRODUCER_ID
-from kavka_broker.protocol.records.record import build_batch
-from kavka_broker.replica.leading.partition import ACKS_ALL
-from kavka_broker.storage.log import Origin
 
-NO_OFFSET = -1
 GROUP_MISSING_VERSION = 9  # OffsetCommit tells a missing group from a stale generation from this version on
-
-APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""The error for the member after a failed append: find the coordinator again, or, as in Apache Kafka, give up."""
 
 
 class Shard:
@@ -73,36 +53,33 @@ class Shard:
         partition: LedPartition,
         removals: DeletedTopics,
         settings: GroupSettings,
-        clock: Clock,
-        timers: Timers,
+        pacing: Pacing,
         commit_timeout_ms: int,
-        slices: Slices,
     ) -> None:
         self.partition = partition
         self.image = GroupImage()
         self.is_loading = True
         self.is_unreadable = False
-        self._is_closed = False
-        self._last_offset = NO_OFFSET  # of what was appended last
+        self.log = GroupLog(partition, pacing.timers, commit_timeout_ms)
         self._removals = removals
         self._settings = settings
-        self._clock = clock
-        self._timers = timers
-        self._commit_timeout_ms = commit_timeout_ms
+        self._clock = clock = pacing.clock
+        self._timers = pacing.timers
         self._running: dict[str, dict[TimerName, Timer]] = {}
-        self._in_flight: Counter[str] = Counter()  # appends of each group that are not committed yet
         self.upkeep = OffsetExpiration(
             self.image,
             removals,
             settings,
             self._append_quietly,
-            is_writing=lambda group_id: self._in_flight[group_id] > 0,
+            is_writing=self._is_writing,
             bury=lambda group: self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID),
             now_ms=clock.now_ms,
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
-        self.consumers = ConsumerGroups(self.image, removals, settings, self._append, self._check_room, clock, timers)
-        self.staging = Staging(self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms, slices)
+        self.consumers = ConsumerGroups(self.image, removals, settings, self.log, self._check_room, pacing)
+        self.staging = Staging(
+            self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms, pacing.slices
+        )
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
@@ -117,14 +94,14 @@ class Shard:
 
     def open(self) -> None:
         """Begin to serve the groups. What was loaded may rest on records that are not committed yet."""
-        self._last_offset = self.partition.log.log_end_offset - 1
+        self.log.open()
         self.is_loading = False
 
     def close(self) -> Iterator[int]:
         """Answer waiting members with NOT_COORDINATOR: another broker takes over. A group a step, as `expect_members`;
         from the first step on nothing is appended any more.
         """
-        self._is_closed = True
+        self.log.close()
         self.consumers.close()
         for group in list(self.image.groups.values()):
             members = len(group.members)
@@ -174,7 +151,7 @@ class Shard:
         """The error of each departure."""
         group = self.image.groups.get(group_id)
         if group is None:
-            return [self.consumers.remove(group_id, gone.member_id, gone.instance_id) for gone in departures]
+            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(departures)
         effects = Effects()
         now_ms = self._clock.now_ms()
         errors = [membership.leave(group, departure, self._settings, now_ms, effects) for departure in departures]
@@ -251,12 +228,15 @@ class Shard:
     def delete_group(self, group_id: str) -> Waiting | None:
         """Delete an empty group and its offsets. Returns a future of the commit. Raises BrokerError."""
         group = self.consumers.get(group_id) or self._existing(group_id)
-        if self._in_flight[group_id]:
-            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "offsets of the group are being committed")
+        if self._is_writing(group_id):
+            raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "the group is being changed, or offsets of it are committed")
         offsets, staged = self.offsets(group_id), self.image.staged.of_group(group_id)
         waiting = self._append(group_id, delete_group(group, offsets, staged))
         self._bury(group, ErrorCode.UNKNOWN_MEMBER_ID)
         return waiting
+
+    def _is_writing(self, group_id: str) -> bool:
+        return self.log.is_writing(group_id) or self.consumers.is_changing(group_id)
 
     def _check_room(self, group_id: str) -> None:
         if len(self.image.groups) + len(self.image.consumer_groups) >= GROUPS_PER_PARTITION_MAX:
@@ -356,39 +336,14 @@ class Shard:
         """Append records as one batch. Returns a future of its commit, None if it is committed. Raises BrokerError.
 
         A group that is named counts as writing until the commit. What a `producer` commits in a transaction is staged
-        from the append on: who asks for stable offsets must not get those before it. Without records nothing is
-        appended, and what was appended before is waited for.
+        from the append on: who asks for stable offsets must not get those before it.
         """
-        if self._is_closed:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR)
-        removals, base_offset = self._removals.number, self._last_offset
-        if records:
-            batch = build_batch(
-                map(framed, records),
-                timestamp_ms=self._clock.now_ms(),
-                producer_id=NO_PRODUCER_ID if producer is None else producer[0],
-                producer_epoch=NO_PRODUCER_EPOCH if producer is None else producer[1],
-                transactional=producer is not None,
-            )
-            try:
-                appended = self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
-            except BrokerError as error:
-                raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
-            base_offset, self._last_offset = appended.base_offset, appended.last_offset
-        committed, counted = self.partition.when_committed(self._last_offset), group_id if records else None
+        removals = self._removals.number
+        base_offset = self.log.append(batch_of(records, self._clock.now_ms(), producer))
         if producer is not None:
             self.staging.keep(producer[0], records, removals, base_offset)
             records = ()
-        if committed is None:
-            self._replay(records, removals, base_offset)
-            return None
-        waiting: Waiting = asyncio.get_running_loop().create_future()
-        if counted is not None:
-            self._in_flight[counted] += 1
-        timer = self._timers.after(self._commit_timeout_ms, resolve, waiting, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-        replay = partial(self._replay, records, removals, base_offset)
-        committed.add_done_callback(partial(self._committed, counted, replay, waiting, timer))
-        return waiting
+        return self.log.when_committed(group_id, partial(self._replay, records, removals, base_offset))
 
     def _append_quietly(self, records: Sequence[KeyedRecord]) -> bool:
         """Append the records of background work, which is retried later. Returns False where the log refuses them."""
@@ -398,42 +353,9 @@ class Shard:
             return False
         return True
 
-    def _committed(
-        self,
-        group_id: str | None,
-        replay: Callable[[], None],
-        waiting: Waiting,
-        timer: Timer,
-        committed: asyncio.Future[None],
-    ) -> None:
-        timer.cancel()
-        if group_id is not None:
-            self._in_flight[group_id] -= 1
-            if not self._in_flight[group_id]:
-                del self._in_flight[group_id]
-        error = committed.exception()
-        match error:
-            case None:
-                replay()
-                resolve(waiting, ErrorCode.NONE)
-            case BrokerError():
-                resolve(waiting, APPEND_ERRORS.get(error.code, error.code))
-            case _:
-                raise error
-
     def _replay(self, records: Sequence[KeyedRecord], removals: int, base_offset: int) -> None:
         for log_offset, record in enumerate(records, base_offset):
             self.upkeep.replay_offset(record, removals, log_offset)
-
-
-def framed(record: KeyedRecord) -> tuple[bytes, bytes | None]:
-    key, value, version = record
-    return frame_key(key), None if value is None else frame_value(value, version)
-
-
-def resolve(waiting: Waiting, error: ErrorCode) -> None:
-    if not waiting.done():
-        waiting.set_result(error)
 
 
 def answer(effect: Respond) -> None:

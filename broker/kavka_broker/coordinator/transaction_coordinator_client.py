@@ -6,9 +6,7 @@ late, when its transaction has ended, would begin one that nobody ever ends, and
 stand still before it.
 """
 
-import asyncio
-from collections.abc import AsyncIterator, Sequence
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from collections.abc import Sequence
 from typing import NamedTuple, Protocol
 
 from kavka_broker.coordinator.connections import Connections
@@ -18,6 +16,7 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
 from kavka_broker.core.transaction.state import BUMPS_FROM, Place
 from kavka_broker.logs import get
+from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.add_partitions_to_txn_request import (
@@ -73,33 +72,14 @@ class TransactionCoordinators:
         self._effective = effective
         self.again_ms = patience.again_ms
         self.attempts_max = patience.attempts_max
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}  # with the number of requests that hold or await it
+        self.turns = ExclusiveTurns()
+        """Requests of one transactional id go one by one: their batches are numbered."""
 
     @property
     def verifies(self) -> bool:
         """Whether a partition that a client has added is looked for at the coordinator."""
         verifies: bool = self._effective.broker["transaction.partition.verification.enable"]
         return verifies
-
-    def has_turn(self, transactional_id: str) -> bool:
-        """Whether a request of this id is being served, so that later ones have to wait."""
-        return transactional_id in self._turns
-
-    def turn(self, transactional_id: str) -> AbstractAsyncContextManager[None]:
-        """The turn of a request, to be entered. Requests of one id go one by one: their batches are numbered."""
-        lock, count = self._turns.get(transactional_id) or (asyncio.Lock(), 0)
-        self._turns[transactional_id] = lock, count + 1
-        return self._take_turn(transactional_id, lock)
-
-    @asynccontextmanager
-    async def _take_turn(self, transactional_id: str, lock: asyncio.Lock) -> AsyncIterator[None]:
-        try:
-            async with lock:
-                yield
-        finally:
-            _, count = self._turns.pop(transactional_id)
-            if count > 1:
-                self._turns[transactional_id] = lock, count - 1
 
     async def admit(
         self, transactional_id: str, producer_id: int, producer_epoch: int, places: Sequence[Place], *, adds: bool

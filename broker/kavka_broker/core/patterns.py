@@ -4,9 +4,9 @@ An expression is matched against names that clients choose, while everybody else
 tries one way after the other, so that `(a+)+b` may take years; RE2 keeps the set of all states that a text may have
 led to. What such a machine cannot match (back references, looking around) is refused.
 
-Kafka reads these expressions with java.util.regex. RE2 reads the same syntax, but for classes within classes
-(`[a[b]]`, `[a&&b]`), which are refused here rather than read in another way. `.` does not match `\\n`; in Java it
-matches no other end of a line either.
+Kafka reads some of these expressions with java.util.regex. RE2 reads the same syntax, but for classes within classes
+(`[a[b]]`, `[a&&b]`), which are refused rather than read in another way. `.` does not match `\\n`; in Java it matches no
+other end of a line either. Others Kafka reads with RE2/J, which reads what RE2 does.
 """
 
 from dataclasses import dataclass, field
@@ -33,13 +33,15 @@ class Pattern:
     _compiled: Any = field(compare=False, repr=False)
 
     @classmethod
-    def compile(cls, text: str) -> "Pattern":
-        """Compile an expression. Raises PatternError, also where it takes too much memory."""
+    def compile(cls, text: str, *, is_of_java: bool = True) -> "Pattern":
+        """Compile an expression, which Kafka reads with java.util.regex or, if not `is_of_java`, with RE2/J. Raises
+        PatternError, also where it takes too much memory.
+        """
         import re2  # few brokers are ever given an expression
 
         if len(text) > PATTERN_CHARACTERS_MAX:
             raise PatternError(f"has {len(text):,} characters; {PATTERN_CHARACTERS_MAX:,} are read at most")
-        if has_class_within_class(text):
+        if is_of_java and has_class_within_class(text):
             raise PatternError("has a class within a class, which is not served: write one class")
         options = re2.Options()
         options.max_mem = MEMORY_BYTES_MAX

@@ -295,6 +295,8 @@ class Client:
     has_decided: bool = False
     # Set by a handler that has counted its answer and found it long: a thread writes it.
     has_long_answer: bool = False
+    # Set by a gate: whether the client may describe the topic of this name; None where it may describe all.
+    may_describe: Callable[[str], bool] | None = None
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
     is_exempt: bool = False  # its time counts against no quota

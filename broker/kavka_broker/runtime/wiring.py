@@ -17,12 +17,13 @@ from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.coordinator.connections import Connections
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator, Pacing
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.coordinator.internal_topic import InternalTopic
 from kavka_broker.coordinator.leader_offsets import LeaderOffsets
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kavka_broker.coordinator.transaction_coordinator_client import Patience, TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
@@ -37,6 +38,7 @@ from kavka_broker.dispatch.audit_changes import audited
 from kavka_broker.dispatch.automatic_topics import begin_creating
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.dispatch.handlers import load
+from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import LoopTime, Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.membership.alter_partition import AlterPartitionSender
@@ -287,7 +289,7 @@ class Wiring:
             self._world.session_id,
             names_bytes_max=fetch_sessions.NAMES_BYTES_MAX,
         )
-        pacing = Pacing(clock, self._timers, slices)
+        pacing = Pacing(clock, self._timers, slices, RequestThreads(slices, threads_max=1))
         groups = GroupCoordinator(config, metadata, topics, replicas, pacing, self._world.suffix)
         producer_ids = ProducerIds(channel, config.node_id, broker_epoch)
         markers = MarkerWrites(replicas, groups, clock, config["request.timeout.ms"])

@@ -83,6 +83,29 @@ class Player:
         self.told.append((name, told.error_message, told.member_epoch, told.heartbeat_interval_ms, assignment))
         return told.member_epoch
 
+    def express(self, group: str, member: str, regex: str, topics: int = 1, **fields: Any) -> int:
+        """Subscribe by an expression, and heartbeat until so many topics come of it; returns the epoch. Apache Kafka
+        answers before it has matched the expression.
+        """
+        said = {
+            "member_epoch": 0,
+            "rebalance_timeout_ms": 60_000,
+            "topic_partitions": [],
+            "subscribed_topic_regex": regex,
+            **fields,
+        }
+        request = ConsumerGroupHeartbeatRequest(group, member, **said)
+        told = ask(self.address, request, ConsumerGroupHeartbeatResponse, 1)
+        deadline = time.monotonic() + SECONDS_MAX
+        while not told.error_code and (told.assignment is None or len(told.assignment.topic_partitions) != topics):
+            assert time.monotonic() < deadline, f"{regex} is not followed: {told}"
+            time.sleep(0.1)
+            request = ConsumerGroupHeartbeatRequest(group, member, told.member_epoch, topic_partitions=[])
+            told = ask(self.address, request, ConsumerGroupHeartbeatResponse, 1)
+        partitions = sorted(one.partitions for one in told.assignment.topic_partitions) if told.assignment else None
+        self.told.append((ErrorCode(told.error_code).name, partitions))
+        return told.member_epoch
+
     def describe(self, group: str) -> None:
         (told,) = ask(self.address, ConsumerGroupDescribeRequest([group]), ConsumerGroupDescribeResponse, 1).groups
         members = sorted(
@@ -90,7 +113,7 @@ class Player:
                 *(one.member_id, one.instance_id, one.rack_id, one.member_epoch, one.client_id, one.client_host),
                 *(one.subscribed_topic_names, one.subscribed_topic_regex, one.member_type),
                 *(
-                    [(topic.topic_name, topic.partitions) for topic in part.topic_partitions]
+                    sorted((topic.topic_name, topic.partitions) for topic in part.topic_partitions)
                     for part in (one.assignment, one.target_assignment)
                 ),
             )
@@ -119,7 +142,9 @@ class Player:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with running_both(tmp_path_factory.mktemp("both")) as pair:
-        pair.ask(CreateTopicsRequest([CreatableTopic("t", PARTITIONS, 1)]), CreateTopicsResponse)
+        pair.ask(
+            CreateTopicsRequest([CreatableTopic("t", PARTITIONS, 1), CreatableTopic("tt", 1, 1)]), CreateTopicsResponse
+        )
         for server in pair:
             wait_for_groups(server)
         yield pair
@@ -230,6 +255,23 @@ def test_static_members(both: Both) -> None:
         player.beat("k5", "s2", -1, instance_id="i")
 
     assert {"UNRELEASED_INSTANCE_ID", "FENCED_INSTANCE_ID"} <= {line[0] for line in agreed(both, story)}
+
+
+def test_expressions(both: Both) -> None:
+    """K11: what is read, what it matches, and what a change of it moves."""
+
+    def story(player: Player) -> None:
+        for regex in ("(", "t(?=u)", r"(t)\1", "t{1001}", "t++", "(?>t)", r"t\Z", "[t"):
+            player.express("k11", "refused", regex)
+        for regex in ("t", "T|t", "(?i)T", "^t$", "u.*|tt", "(?<n>t)", r"\Qt\E", r"\p{L}", "[[:alpha:]]+", ".*"):
+            player.express("k11-one", regex, regex, {"[[:alpha:]]+": 2, ".*": 3}.get(regex, 1))
+            player.describe("k11-one")
+            player.beat("k11-one", regex, -1)
+        epoch = player.express("k11-two", "a", "tt", topics=2, subscribed_topic_names=["t"])
+        player.express("k11-two", "a", "t", member_epoch=epoch, subscribed_topic_names=["t"])
+
+    told = agreed(both, story)
+    assert {"NONE", "INVALID_REGULAR_EXPRESSION"} <= {line[0] for line in told}
 
 
 def test_what_tools_are_told(both: Both) -> None:

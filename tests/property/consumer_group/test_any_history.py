@@ -42,10 +42,10 @@ def beat(name: str, is_lost: bool, follows: bool) -> Step:
     return lambda world: name in world.clients and world.beat(name, is_lost=is_lost, follows=follows)
 
 
-def subscribe(name: str, topics: tuple[str, ...]) -> Step:
+def subscribe(name: str, topics: tuple[str, ...], regex: str | None = None) -> Step:
     def step(world: World) -> None:
         if (client := world.clients.get(name)) is not None:
-            client.topics, client.says_all = topics, True
+            client.topics, client.regex, client.says_all = topics, regex, True
 
     return step
 
@@ -65,6 +65,8 @@ STEPS = st.one_of(
     st.builds(beat, NAMES, st.just(False), st.just(True)),
     st.builds(beat, NAMES, st.just(False), st.just(True)),
     st.builds(subscribe, NAMES, TOPICS),
+    st.builds(subscribe, NAMES, TOPICS, st.sampled_from(["", "[tu]", "t.*", "u?"])),
+    st.just(World.match),
     st.builds(leave, NAMES, st.sampled_from([-1, -2])),
     st.builds(lambda ms: lambda world: world.advance(ms), st.sampled_from([500, 5_000, 30_000, 61_000])),
     st.builds(lambda name, n: lambda world: world.topics.grow(name, n), st.sampled_from("tu"), st.sampled_from([5, 7])),
@@ -93,6 +95,7 @@ def check(world: World, chance: Random) -> None:
         for index in indexes
     ]
     assert len(held) == len(set(held)), "a partition is with two members"
+    assert group.matched.keys() == group.expressed.keys(), "an expression is matched as long as a member has it"
     if chance.random() < 0.8:  # reading the log takes longer than all that made it
         return
     last = list({frame_key(record.key): record for record in world.log}.values())
@@ -113,6 +116,7 @@ def test_any_history_keeps_the_promises_of_a_group(
     for step in steps:
         step(world)
         check(world, chance)
+    world.match()
     for _ in range(20):
         world.advance(5_000)
         for name in world.clients:
@@ -127,6 +131,6 @@ def test_any_history_keeps_the_promises_of_a_group(
         (topic.topic_id, index)
         for topic in world.topics.by_name.values()
         for index in topic.partitions
-        if any(topic.name in member.topics for member in world.group.members.values())
+        if any(topic.name in world.group.topics_of(member) for member in world.group.members.values())
     }
     assert {place for client in world.clients.values() for place in client.places()} == wanted

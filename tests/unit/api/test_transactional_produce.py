@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.coordinator.transaction_coordinator_client import TransactionCoordinators
+from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -33,6 +34,13 @@ PRODUCER = 7
 VERSION, ADDS_VERSION = 10, 12
 
 
+class Line(ExclusiveTurns):
+    """Turns, and how many requests have one or await one."""
+
+    def count(self, transactional_id: str) -> int:
+        return self._locks.get(transactional_id, (None, 0))[1]
+
+
 class Coordinators(TransactionCoordinators):
     """A coordinator that answers what the test sets, once the test lets it."""
 
@@ -40,14 +48,11 @@ class Coordinators(TransactionCoordinators):
     verifies = True
 
     def __init__(self) -> None:
-        self._turns: dict[str, tuple[asyncio.Lock, int]] = {}
+        self.turns = self.line = Line()
         self.asked: list[tuple[Sequence[tuple[str, int]], bool]] = []
         self.code: ErrorCode = ErrorCode.NONE
         self.may_answer = asyncio.Event()
         self.may_answer.set()
-
-    def turns(self, transactional_id: str) -> int:
-        return self._turns.get(transactional_id, (None, 0))[1]
 
     async def admit(
         self,
@@ -223,7 +228,7 @@ def test_pipelined_requests_are_appended_in_order(tmp_path: Path) -> None:
             # The requests follow one another into the same buffer of the broker.
             client.send(request(sequence), VERSION)
             async with asyncio.timeout(60):
-                while coordinators.turns("tx") <= sequence:
+                while coordinators.line.count("tx") <= sequence:
                     await asyncio.sleep(0)
         assert len(coordinators.asked) == 1
         coordinators.may_answer.set()
@@ -231,7 +236,7 @@ def test_pipelined_requests_are_appended_in_order(tmp_path: Path) -> None:
             answer = (await client.receive(ProduceResponse, VERSION)).responses[0].partition_responses[0]
             assert (answer.error_code, answer.base_offset) == (0, offset)
         assert len(coordinators.asked) == 1
-        assert not coordinators.turns("tx")
+        assert not coordinators.turns.is_taken("tx")
 
     play(tmp_path, scenario)
 

@@ -6,6 +6,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.consumer_group import committing
+from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_heartbeat
 from kavka_broker.core.consumer_group.records import replay
 from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX, ConsumerGroupSettings
@@ -40,7 +41,6 @@ STAYS = Heartbeat("g", "a", 3)
         (JOIN, {"owned": {b"t": [0]}}, ErrorCode.INVALID_REQUEST, "TopicPartitions must be empty"),
         (JOIN, {"topics": None}, ErrorCode.INVALID_REQUEST, "Either SubscribedTopicNames or SubscribedTopicRegex"),
         (JOIN, {"server_assignor": "x"}, ErrorCode.UNSUPPORTED_ASSIGNOR, "Supported assignors: uniform, range."),
-        (JOIN, {"regex": "t.*"}, ErrorCode.INVALID_REGULAR_EXPRESSION, "not supported yet"),
         (JOIN, {"topics": ["t"] * (SUBSCRIBED_TOPICS_MAX + 1)}, ErrorCode.INVALID_REQUEST, "at most"),
         (STAYS, {"epoch": -2}, ErrorCode.INVALID_REQUEST, "InstanceId can't be null."),
         (STAYS, {"epoch": -3}, ErrorCode.INVALID_REQUEST, "MemberEpoch is invalid."),
@@ -66,6 +66,102 @@ def test_only_who_joins_by_version_0_needs_no_member_id(epoch: int, is_fine: boo
 
 def test_an_empty_expression_and_no_names_are_a_member_without_topics() -> None:
     check_heartbeat(replace(JOIN, topics=None, regex=""), (), needs_member_id=True)
+
+
+# --- expressions (K11) ----------------------------------------------------------------------------------------------
+
+
+def regexes_of(world: World) -> list[str]:
+    return sorted(world.group.matched)
+
+
+def test_an_expression_is_matched_with_the_topics_that_there_are() -> None:
+    world = World(t=2, tt=1, u=1)
+    world.join("A", regex="t+")
+    world.settle("A")
+    assert world.owned() == {"A": {"t": [0, 1], "tt": [0]}}
+    world.topics.put("ttt", 1)
+    world.settle("A")
+    assert world.group.epoch == 2, "nothing moves before the topics are matched again"
+    world.match()
+    world.settle("A")
+    assert world.owned() == {"A": {"t": [0, 1], "tt": [0], "ttt": [0]}}
+    records, epoch = len(world.log), world.group.epoch
+    world.match()
+    assert (len(world.log), world.group.epoch) == (records, epoch), "nothing has moved"
+    world.topics.delete("tt")
+    world.match()
+    world.settle("A")
+    assert world.owned() == {"A": {"t": [0, 1], "ttt": [0]}}
+
+
+def test_names_and_an_expression_count_together_and_a_change_of_it_moves_the_epoch() -> None:
+    world = World(t=1, u=1, v=1)
+    world.join("A", "v", regex="u")
+    world.settle("A")
+    assert world.owned() == {"A": {"u": [0], "v": [0]}}
+    epoch = world.group.epoch
+    world.clients["A"].regex, world.clients["A"].says_all = "t", True
+    world.settle("A")
+    assert world.group.epoch == epoch + 1
+    assert world.owned() == {"A": {"t": [0], "v": [0]}}
+    assert regexes_of(world) == ["t"], "nobody has the former one any more"
+    world.clients["A"].regex, world.clients["A"].says_all = "", True
+    world.settle("A")
+    assert (world.group.epoch, world.owned()) == (epoch + 2, {"A": {"v": [0]}}), (
+        "from an expression to none (KAFKA-19891)"
+    )
+
+
+def test_an_expression_goes_with_its_last_member() -> None:
+    world = World(t=4)
+    world.join("A", regex="t")
+    world.join("B", regex="t")
+    world.join("C", regex="t.")
+    world.settle()
+    assert regexes_of(world) == ["t", "t."]
+    world.leave("B")
+    assert regexes_of(world) == ["t", "t."]
+    world.fence(world.clients["C"].member_id)
+    assert regexes_of(world) == ["t"]
+    world.leave("A")
+    assert (regexes_of(world), world.group.size_bytes) == ([], 0)
+
+
+def test_a_static_successor_with_another_expression_is_assigned_anew() -> None:
+    world = World(t=1, u=1)
+    world.join("A", regex="t", instance_id="i")
+    world.settle("A")
+    world.leave("A", -2)
+    world.join("A", regex="u", instance_id="i")
+    world.settle("A")
+    assert (world.owned(), regexes_of(world)) == ({"A": {"u": [0]}}, ["u"])
+
+
+def test_expressions_are_matched_again_when_topics_have_changed_and_after_a_while() -> None:
+    world = World(t=1)
+    world.join("A", regex="t")
+    world.settle("A")
+
+    def is_due(after_ms: int) -> bool:
+        return rules.is_match_due(world.group, world.topics.changes, world.now_ms + after_ms, 600_000)
+
+    assert not is_due(599_999)
+    assert is_due(600_000), "rights may have changed"
+    world.topics.put("u", 1)
+    assert not is_due(9_999)
+    assert is_due(10_000)
+    world.match()
+    assert not is_due(10_000)
+    world.group.forget_matched("t")
+    assert is_due(0), "it is not known what the expression matches"
+
+
+def test_offsets_of_what_an_expression_matches_are_kept() -> None:
+    world = World(t=1, u=1)
+    world.join("A", regex="t")
+    world.settle("A")
+    assert committing.subscribed_of(world.group, ["t", "u"]) == {"t"}
 
 
 # --- epochs (K2, K3) ------------------------------------------------------------------------------------------------

@@ -5,8 +5,9 @@ they have, and only own what an answer has given them. An answer can be lost, an
 `advance`. `log` holds every record that was appended.
 """
 
+import re
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_broker.core.consumer_group import heartbeat as rules
@@ -62,6 +63,7 @@ class Client:
 
     name: str
     topics: tuple[str, ...]
+    regex: str | None = None
     instance_id: str | None = None
     member_id: str = ""
     epoch: int = 0
@@ -109,11 +111,12 @@ class World:
 
     # --- what clients do --------------------------------------------------------------------------------------------
 
-    def join(self, name: str, *topics: str, instance_id: str | None = None) -> Client:
+    def join(self, name: str, *topics: str, regex: str | None = None, instance_id: str | None = None) -> Client:
         """A new consumer of this name; a former one is gone without a word."""
         former = self.clients.get(name)
         number = 0 if former is None else former.incarnation + 1
-        client = Client(name, topics or ("t",), instance_id, f"{name}{number}", incarnation=number)
+        named = topics or (() if regex else ("t",))
+        client = Client(name, named, regex, instance_id, f"{name}{number}", incarnation=number)
         self.clients[name] = client
         return client
 
@@ -131,6 +134,7 @@ class World:
             instance_id=client.instance_id,
             rebalance_timeout_ms=60_000 if client.says_all else -1,
             topics=client.topics if client.says_all else None,
+            regex=client.regex if client.says_all else None,
             owned={topic_id: sorted(indexes) for topic_id, indexes in client.owned.items()},
         )
         try:
@@ -170,9 +174,24 @@ class World:
     def send(self, beat: Heartbeat) -> rules.Change:
         check_heartbeat(beat, self.settings.assignors, needs_member_id=True)
         group = self.group if beat.joins else self.existing()
-        change = rules.heartbeat(group, beat, self.settings, self.topics, self.topics.changes, self.now_ms)
+        change = rules.heartbeat(group, beat, self.settings, self.around(group, beat.regex))
         self.apply(change)
         return change
+
+    def around(self, group: ConsumerGroup, regex: str | None = None) -> rules.Surroundings:
+        """What a command finds; an expression that is new to the group has been matched."""
+        matched = {regex: self.matches(regex)} if regex and regex not in group.matched else {}
+        return rules.Surroundings(self.topics, self.topics.changes, self.now_ms, matched)
+
+    def matches(self, regex: str) -> frozenset[str]:
+        return frozenset(name for name in self.topics.by_name if re.fullmatch(regex, name))
+
+    def match(self) -> None:
+        """Match all expressions again."""
+        around = replace(
+            self.around(self.group), matched={regex: self.matches(regex) for regex in self.group.expressed}
+        )
+        self.apply(rules.match(self.group, around))
 
     def existing(self) -> ConsumerGroup:
         if GROUP not in self.groups:
@@ -188,6 +207,8 @@ class World:
         self.computed += change.has_computed
         if change.topics_seen != -1:
             self.groups[GROUP].topics_seen = change.topics_seen
+        if change.has_matched_all:
+            self.groups[GROUP].matched_seen, self.groups[GROUP].matched_at_ms = self.topics.changes, self.now_ms
         if change.revokes_ms is None:
             self.revocations.pop(change.member_id, None)
         elif change.revokes_ms >= 0:

@@ -7,11 +7,13 @@ from typing import Any, cast
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import GroupState
 from kavka_broker.core.metadata.image.topics import Topics
+from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -102,6 +104,11 @@ class FakePartition:
         return [record for batch in self.log.batches for record in read_records(batch)]
 
 
+def pacing(clock: Clock, timers: Timers) -> Pacing:
+    slices = Slices()
+    return Pacing(clock, timers, slices, RequestThreads(slices, threads_max=1))
+
+
 class World:
     """A serving shard, and the topics t and u. To be made inside a running loop."""
 
@@ -117,10 +124,8 @@ class World:
             self.partition,
             self.removals,
             GroupSettings(**settings),
-            self.clock,
-            self.timers,
+            pacing(self.clock, self.timers),
             commit_timeout_ms=5_000,
-            slices=Slices(),
         )
         self.shard.open()
 

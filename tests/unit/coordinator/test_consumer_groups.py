@@ -1,25 +1,34 @@
 """The shell around groups of the new protocol: writes that wait or fail, time, and a new coordinator."""
 
 import asyncio
+import threading
+from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
+from kavka_broker.api.a69_consumer_group_describe import describe
+from kavka_broker.coordinator import consumer_groups
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.core.consumer_group import heartbeat as rules
+from kavka_broker.core.consumer_group.assignors import uniform
 from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.heartbeat import Change
+from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import ConsumerGroup, MemberState
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join
-from kavka_broker.core.group.membership import Departure
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
-from tests.unit.coordinator.fakes import World, commit, expire, offset, play
+from tests.support.waiting import until
+from tests.unit.coordinator.fakes import World, commit, expire, offset, pacing, play
 
 PARTITIONS = 4
+SETTINGS = ConsumerGroupSettings()
 
 
 def world_with_topic(**settings: int) -> World:
@@ -33,7 +42,9 @@ def world_with_topic(**settings: int) -> World:
 def beat(world: World, name: str, epoch: int, **fields: Any) -> tuple[Change, "asyncio.Future[ErrorCode] | None"]:
     if epoch == 0:
         fields = {"rebalance_timeout_ms": 20_000, "topics": ("t",), "owned": {}, **fields}
-    return world.shard.consumers.heartbeat(Heartbeat("g", name, epoch, "client", "/h", **fields))
+    heard = world.shard.consumers.heartbeat(Heartbeat("g", name, epoch, "client", "/h", **fields), SETTINGS)
+    assert isinstance(heard, tuple), "a small group is served at once"
+    return heard
 
 
 def group_of(world: World) -> ConsumerGroup:
@@ -143,7 +154,7 @@ def test_a_new_coordinator_goes_on_where_the_former_one_was() -> None:
         await load(world.partition, image)
         assert image.consumer_groups == {"g": before}
         successor = Shard(
-            world.partition, world.removals, GroupSettings(), world.clock, world.timers, 5_000, slices=Slices()
+            world.partition, world.removals, GroupSettings(), pacing(world.clock, world.timers), commit_timeout_ms=5_000
         )
         await load(world.partition, successor.image)
         list(successor.expect_members())
@@ -167,6 +178,228 @@ def test_a_closed_shard_fences_nobody() -> None:
         world.advance(60_000)
         assert world.partition.log.log_end_offset == written
         assert refusal(beat, world, "a", 0) is ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
+# --- expressions ----------------------------------------------------------------------------------------------------
+
+
+def expressing(
+    world: World, name: str, epoch: int, regex: str, rights: Any = None
+) -> "asyncio.Task[tuple[Change, Any]]":
+    sent = Heartbeat("g", name, epoch, "client", "/h", rebalance_timeout_ms=20_000, regex=regex, owned={})
+    heard = world.shard.consumers.heartbeat(sent, SETTINGS, rights)
+    assert not isinstance(heard, tuple)
+    return asyncio.ensure_future(heard)
+
+
+def test_an_expression_matches_what_the_member_may_describe_and_again_when_topics_come() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        change, _ = await expressing(world, "a", 0, "t|u|x.?", rights="u".__ne__)
+        assert change.assigned == {b"t" * 16: dict.fromkeys(range(PARTITIONS), 2)}
+        assert group_of(world).matched == {"t|u|x.?": {"t"}}
+        world.make_topic("x")
+        world._happens(PartitionRecord(0, b"x" * 16))
+        world.advance(10_000)
+        beat(world, "a", 2)
+        await settled(world)
+        assert group_of(world).matched == {"t|u|x.?": {"t", "u", "x"}}, "by the rights of who was heard of last"
+        change, _ = beat(world, "a", 2)
+        assert (change.epoch, sorted(change.assigned or {})) == (3, [b"t" * 16, b"x" * 16])
+        image = GroupImage()
+        await load(world.partition, image)
+        assert image.consumer_groups == {"g": group_of(world)}
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("regex", ["(", "a(?=b)", r"(a)\1", "x" * 1_001])
+def test_an_expression_that_cannot_be_read_is_refused(regex: str) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        with pytest.raises(BrokerError, match="is not a valid regular expression") as refused:
+            await expressing(world, "a", 0, regex)
+        assert refused.value.code is ErrorCode.INVALID_REGULAR_EXPRESSION
+        assert world.shard.consumers.get("g") is None
+
+    play(scenario)
+
+
+def test_an_expression_of_the_log_that_cannot_be_read_here_matches_nothing() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        await expressing(world, "a", 0, "t")
+        group = group_of(world)
+        group.put(replace(group.members["a"], regex="t(?=a)"))
+        group.forget_matched("t")
+        beat(world, "a", 2)
+        await settled(world)
+        assert group_of(world).matched == {"t(?=a)": frozenset()}
+        world.advance(1_100)
+        assert beat(world, "a", 2)[0].assigned == {}
+        assert beat(world, "a", 2, owned={})[0].epoch == 3
+
+    play(scenario)
+
+
+# --- as it is described ---------------------------------------------------------------------------------------------
+
+
+def broker_of(world: World) -> Any:
+    groups = SimpleNamespace(shard=lambda _: world.shard, settings=GroupSettings())
+    return SimpleNamespace(groups=groups, slices=Slices(), metadata=SimpleNamespace(topics=world.topics))
+
+
+def test_a_group_is_described_once_what_is_told_is_committed() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        world.partition.holds = True
+        beat(world, "a", 0)
+        describing = asyncio.ensure_future(describe("g", broker_of(world)))
+        await asyncio.sleep(0)
+        await asyncio.sleep(0)
+        assert not describing.done()
+        await world.partition.commit()
+        described = await describing
+        assert (described.group_epoch, described.group_state) == (2, "Stable")
+        (member,) = described.members
+        assert [topic.partitions for topic in member.assignment.topic_partitions] == [list(range(PARTITIONS))]
+        assert member.target_assignment.topic_partitions[0].topic_name == "t"
+        beat(world, "b", 0)
+        lost = asyncio.ensure_future(describe("g", broker_of(world)))
+        await asyncio.sleep(0)
+        await world.partition.commit(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert ((await lost).error_code, (await lost).members) == (ErrorCode.NOT_COORDINATOR, [])
+
+    play(scenario)
+
+
+# --- large groups ---------------------------------------------------------------------------------------------------
+
+
+class Held:
+    """An assignor that waits, in its thread, until the test lets it go on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.may_go_on = threading.Event()
+        self.began = asyncio.Event()
+        self._loop = asyncio.get_running_loop()
+        monkeypatch.setattr(rules, "AT_ONCE_STEPS_MAX", 3)
+        monkeypatch.setattr(rules, "ASSIGNORS", {"uniform": self.assign, "range": self.assign})
+
+    def assign(self, *arguments: Any) -> Any:
+        self._loop.call_soon_threadsafe(self.began.set)
+        assert self.may_go_on.wait(30), "the loop was held, or the test forgot it"
+        return uniform(*arguments)
+
+
+def later(world: World, name: str, epoch: int, **fields: Any) -> "asyncio.Task[tuple[Change, Any]]":
+    if epoch == 0:
+        fields = {"rebalance_timeout_ms": 20_000, "topics": ("t",), "owned": {}, **fields}
+    heard = world.shard.consumers.heartbeat(Heartbeat("g", name, epoch, "client", "/h", **fields), SETTINGS)
+    assert not isinstance(heard, tuple)
+    return asyncio.ensure_future(heard)
+
+
+async def settled(world: World) -> None:
+    """Wait for commands, also those that were begun by timers."""
+    await asyncio.sleep(0)
+    consumers = world.shard.consumers
+    await until(lambda: not consumers.is_changing("g") and not consumers._expressions._at_work)
+
+
+def test_a_large_group_is_worked_out_in_a_thread_and_its_other_commands_wait(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world, held = world_with_topic(), Held(monkeypatch)
+        commit(world, "g", 7)
+        joining = later(world, "a", 0)
+        await held.began.wait()
+        assert world.shard.consumers.get("g") is None, "nobody sees what may not come true"
+        second, gone = later(world, "b", 0), later(world, "a", -1)
+        assert refusal(world.shard.delete_group, "g") is ErrorCode.NON_EMPTY_GROUP
+        assert not world.shard.consumers.make_classic("g")
+        held.may_go_on.set()
+        assert (await joining)[0].assigned == {b"t" * 16: dict.fromkeys(range(PARTITIONS), 2)}
+        assert (await second)[0].epoch == 2, "the interval of assignments is not over"
+        assert (await gone)[0].epoch == -1
+        assert list(group_of(world).members) == ["b"]
+        image = GroupImage()
+        await load(world.partition, image)
+        assert image.consumer_groups == {"g": group_of(world)}
+
+    play(scenario)
+
+
+def test_what_was_worked_out_for_a_shard_that_closed_meanwhile_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world, held = world_with_topic(), Held(monkeypatch)
+        joining = later(world, "a", 0)
+        await held.began.wait()
+        second, known = later(world, "b", 0), later(world, "c", 4)
+        list(world.shard.close())
+        held.may_go_on.set()
+        for refused in await asyncio.gather(joining, second, known, return_exceptions=True):
+            assert isinstance(refused, BrokerError)
+            assert refused.code is ErrorCode.NOT_COORDINATOR
+        assert world.partition.log.log_end_offset == 0
+        assert not world.shard.consumers._timers._running
+
+    play(scenario)
+
+
+def test_a_member_of_a_large_group_is_fenced_in_its_turn_unless_it_was_heard_of(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        world, held = world_with_topic(), Held(monkeypatch)
+        held.may_go_on.set()
+        await later(world, "a", 0)
+        await later(world, "b", 0)
+        world.advance(40_000)
+        heard = later(world, "a", 2, rebalance_timeout_ms=20_000, topics=("t", "u"), owned={})
+        await asyncio.sleep(0)
+        world.advance(5_500)  # both sessions are over; the heartbeat of one has its turn before
+        await heard
+        await settled(world)
+        assert list(group_of(world).members) == ["a"]
+        world.partition.refuses = ErrorCode.NOT_ENOUGH_REPLICAS
+        world.advance(45_500)
+        await settled(world)
+        assert list(group_of(world).members) == ["a"], "its end cannot be written"
+        world.partition.refuses = None
+        world.advance(1_100)
+        await settled(world)
+        assert not group_of(world).members
+
+    play(scenario)
+
+
+def test_a_heartbeat_that_finds_nothing_to_do_is_answered_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world, held = world_with_topic(), Held(monkeypatch)
+        held.may_go_on.set()
+        await later(world, "a", 0)
+        assert beat(world, "a", 2)[0].records == []
+        world._happens(PartitionRecord(PARTITIONS, b"t" * 16))
+        world.advance(1_100)
+        assert (await later(world, "a", 2))[0].epoch == 3
+
+    play(scenario)
+
+
+def test_members_are_bounded_in_bytes_over_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        monkeypatch.setattr(consumer_groups, "MEMBERS_BYTES_MAX", 3_000)
+        beat(world, "a", 0)
+        beat(world, "b", 0)
+        assert refusal(beat, world, "c", 0) is ErrorCode.GROUP_MAX_SIZE_REACHED
+        assert refusal(beat, world, "a", 2, topics=[f"topic-{n}" for n in range(9)]) is ErrorCode.GROUP_MAX_SIZE_REACHED
+        beat(world, "b", -1)
+        beat(world, "c", 0)
+        assert group_of(world).size_bytes == sum(member.size_bytes for member in group_of(world).members.values())
 
     play(scenario)
 
@@ -212,9 +445,9 @@ def test_an_operator_removes_a_static_member_by_its_instance() -> None:
     async def scenario() -> None:
         world = world_with_topic()
         beat(world, "a", 0, instance_id="i")
-        departures = [Departure("", "j"), Departure("a", "i"), Departure("a"), Departure("", "i")]
-        unknown = ErrorCode.UNKNOWN_MEMBER_ID
-        assert world.shard.leave("g", departures) == [unknown, unknown, unknown, ErrorCode.NONE]
+        for member_id, instance_id in (("", "j"), ("a", "i"), ("a", None)):
+            assert await world.shard.consumers.remove("g", member_id, instance_id) is ErrorCode.UNKNOWN_MEMBER_ID
+        assert await world.shard.consumers.remove("g", "", "i") is ErrorCode.NONE
         assert not group_of(world).members
 
     play(scenario)

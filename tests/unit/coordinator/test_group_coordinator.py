@@ -12,15 +12,13 @@ from kavka_broker.coordinator import deleted_topics as removals_module
 from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import group_loading as loading_module
 from kavka_broker.coordinator import group_shard as shard_module
-from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator, Pacing
-from kavka_broker.coordinator.group_shard import framed
+from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group.offsets import Commit
-from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.records import KeyedRecord, framed
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState, Topics
-from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import TICK_MS, Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -31,7 +29,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Origin
 from tests.support.waiting import until
-from tests.unit.coordinator.fakes import Clock, FakePartition
+from tests.unit.coordinator.fakes import Clock, FakePartition, pacing
 
 TOPIC_ID = b"o" * 16
 
@@ -59,7 +57,7 @@ def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
                 metadata,
                 cast(Any, SimpleNamespace()),
                 replicas,
-                Pacing(clock, timers, Slices()),
+                pacing(clock, timers),
                 lambda: "suffix",
             )
         )

@@ -190,7 +190,7 @@ def test_slices_of_coordinators_are_cut_by_the_clock_of_the_broker(tmp_path: Pat
         async with running(tmp_path, {"kavka.admin.listener": "127.0.0.1:0"}) as node:
             lag = node.server._lag
             assert lag is not None
-            for part in (lag, lag._leaders, node.broker.groups):
-                assert part._slices is node.broker.slices
+            for slices in (lag._slices, lag._leaders._slices, node.broker.groups._pacing.slices):
+                assert slices is node.broker.slices
 
     asyncio.run(scenario())

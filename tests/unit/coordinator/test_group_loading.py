@@ -5,9 +5,8 @@ import asyncio
 import pytest
 
 from kavka_broker.coordinator.group_loading import Loaded, load
-from kavka_broker.coordinator.group_shard import framed
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.records import KeyedRecord, group_record, group_tombstone, offset_tombstone
+from kavka_broker.core.group.records import KeyedRecord, framed, group_record, group_tombstone, offset_tombstone
 from kavka_broker.core.group.state import GroupState
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey

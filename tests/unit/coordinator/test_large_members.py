@@ -131,7 +131,7 @@ def test_a_group_record_too_large_for_the_log_is_not_built(tmp_path: Path, monke
         partition = inside.broker.replicas.get("__consumer_offsets", inside.broker.groups.shard("g").partition.index)
         assert partition is not None
         partition.log.config = replace(partition.log.config, max_message_bytes=1_000)
-        monkeypatch.setattr(shard, "build_batch", unexpected)
+        monkeypatch.setattr(shard, "batch_of", unexpected)
         assignments = [SyncGroupRequestAssignment(member_id, bytes(1_000))]
         request = SyncGroupRequest("g", 1, member_id, None, "consumer", "range", assignments)
         answer = await client.call(request, SyncGroupResponse, 5)

@@ -5,9 +5,8 @@ from random import Random
 from typing import Any
 
 from kavka_broker.coordinator.group_loading import Loaded, load
-from kavka_broker.coordinator.group_shard import framed
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.records import KeyedRecord, group_record, group_tombstone, offset_tombstone
+from kavka_broker.core.group.records import KeyedRecord, framed, group_record, group_tombstone, offset_tombstone
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue, MemberMetadata
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey

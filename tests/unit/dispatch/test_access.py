@@ -6,6 +6,7 @@ The test's own client comes from 127.0.0.1, which may do everything; the other f
 import asyncio
 from collections.abc import Awaitable, Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -13,6 +14,7 @@ from kavka_broker.core.authorization.acl_types import Operation
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.settings import STANDARD
+from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX
 from kavka_broker.core.metadata.decide.acls import create, delete
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
@@ -21,12 +23,16 @@ from kavka_broker.dispatch.access.table import GATES, guard
 from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import offset_fetch_request as offsets
+from kavka_broker.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
+from kavka_broker.protocol.messages.consumer_group_heartbeat_response import ConsumerGroupHeartbeatResponse
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.metadata.access_control_entry_record import AccessControlEntryRecord
@@ -175,6 +181,33 @@ def test_offsets_are_told_of_topics_that_may_be_described(tmp_path: Path) -> Non
         assert answer.error_code or hidden == [29]
         old = await client.call(offsets.OffsetFetchRequest("h", wanted), OffsetFetchResponse, 1)
         assert {topic.partitions[0].error_code for topic in old.topics} == {30}
+
+    play(tmp_path, scenario)
+
+
+def test_an_expression_of_a_consumer_group_matches_topics_that_may_be_described(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect(source=ELSEWHERE)
+        await allow(inside, rule(READ, "g", GROUP), rule(DESCRIBE, "g", GROUP), rule(DESCRIBE))
+
+        async def beat(**fields: Any) -> ConsumerGroupHeartbeatResponse:
+            full = {"rebalance_timeout_ms": 9_000, "topic_partitions": [], **fields}
+            request = ConsumerGroupHeartbeatRequest("g", "m", 0, **full)
+            return await client.call(request, ConsumerGroupHeartbeatResponse, 1)
+
+        find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
+        await client.call(find, FindCoordinatorResponse, 4)  # makes the topic of offsets
+        await until(lambda: any(not shard.is_loading for shard in inside.broker.groups._shards.values()))
+        answer = await beat(subscribed_topic_regex="t|hidden")
+        assert answer.assignment is not None
+        assert len(answer.assignment.topic_partitions) == 1
+        group = inside.broker.groups.shard("g").consumers.existing("g")
+        assert group.matched == {"t|hidden": {"t"}}
+        names = [f"no-{number}" for number in range(ITEMS_PER_TURN)]
+        assert (await beat(subscribed_topic_names=["t", *names])).error_code == 29
+        assert (await beat(subscribed_topic_names=["t", "hidden"])).error_code == 29
+        assert (await beat(subscribed_topic_names=["t"] * (SUBSCRIBED_TOPICS_MAX + 1))).error_code == 42
+        assert (await beat(subscribed_topic_names=["t"] * (ITEMS_PER_TURN + 1))).error_code == 0
 
     play(tmp_path, scenario)
 

@@ -56,6 +56,7 @@ COORDINATOR_KEYS: Final = by_name(
             MEDIUM,
             Range(10_000),
             internal=True,
+            served=True,
         ),
         Definition("group.consumer.session.timeout.ms", INT, 45_000, MEDIUM, Range(1), served=True),
         Definition("group.coordinator.append.linger.ms", INT, -1, MEDIUM, Range(-1)),

@@ -6,7 +6,7 @@ The words are close to Apache Kafka's, because people search for them.
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
-from kavka_broker.core.consumer_group.settings import REGEX_REFUSED, SUBSCRIBED_TOPICS_MAX
+from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX
 from kavka_broker.core.consumer_group.state import (
     LEFT_EPOCH,
     LEFT_FOR_A_WHILE_EPOCH,
@@ -77,8 +77,6 @@ def check_heartbeat(heartbeat: Heartbeat, assignors: Collection[str], *, needs_m
         supported = f"Supported assignors: {', '.join(assignors)}."
         problem = f"ServerAssignor {heartbeat.server_assignor} is not supported. {supported}"
         raise BrokerError(ErrorCode.UNSUPPORTED_ASSIGNOR, problem)
-    if heartbeat.regex:
-        raise BrokerError(ErrorCode.INVALID_REGULAR_EXPRESSION, f"SubscribedTopicRegex: {REGEX_REFUSED}.")
     if heartbeat.topics is not None and len(heartbeat.topics) > SUBSCRIBED_TOPICS_MAX:
         problem = (
             f"SubscribedTopicNames has {len(heartbeat.topics)} names; at most {SUBSCRIBED_TOPICS_MAX} are allowed."

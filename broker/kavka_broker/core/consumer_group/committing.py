@@ -69,4 +69,4 @@ def _stale(member: ConsumerMember, epoch: int) -> BrokerError:
 
 def subscribed_of(group: ConsumerGroup, topics: Collection[str]) -> set[str]:
     """Those of these topics that a member subscribes to: they keep their offsets."""
-    return {name for name in topics if name in group.subscribed}
+    return set(topics) & group.all_topics()

@@ -6,11 +6,15 @@ towards its target. Nothing here changes a group: the shell appends the records 
 
 The target of a group that was assigned less than `assignment_interval_ms` ago waits for the heartbeats after that
 (KIP-1263): a thousand members that join at once cost a few computations instead of a thousand.
+
+What a command takes grows with members, topics and partitions, up to seconds. `is_large` and `is_steady` say which of
+them the shell may do at once.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from hashlib import blake2b
+from itertools import chain
 from typing import Final, Protocol
 
 from kavka_broker.core.consumer_group.assignors import ASSIGNORS, Subscriber
@@ -18,20 +22,25 @@ from kavka_broker.core.consumer_group.checks import Heartbeat, check_epoch, memb
 from kavka_broker.core.consumer_group.reconciliation import Goal, reconcile
 from kavka_broker.core.consumer_group.records import (
     assigned_record,
+    expression_record,
+    expression_tombstone,
     group_record,
     member_record,
     member_tombstones,
     target_epoch_record,
     target_record,
 )
-from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import (
     LEFT_FOR_A_WHILE_EPOCH,
+    NO_TOPICS,
+    TEXT_BYTES,
     ConsumerGroup,
     ConsumerMember,
     MemberState,
     Owned,
     Target,
+    has_reached,
 )
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -39,7 +48,26 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 FIRST_EPOCH: Final = 1
 """Of a new group, before its first member subscribes to anything: 0 would mean to the member that it is to join."""
 
-__all__ = ["Change", "Described", "Topics", "fence", "heartbeat", "leave", "remove"]
+AT_ONCE_STEPS_MAX: Final = 200
+"""Members, topics and partitions that one command may look at on the loop. Each takes some 20 us in all."""
+
+MATCH_AGAIN_MS: Final = 10_000
+"""Between two times that all expressions of a group are matched because topics have come or gone."""
+
+__all__ = [
+    "Change",
+    "Described",
+    "Surroundings",
+    "Topics",
+    "fence",
+    "heartbeat",
+    "is_large",
+    "is_match_due",
+    "is_steady",
+    "leave",
+    "match",
+    "remove",
+]
 
 
 class Described(Protocol):
@@ -60,6 +88,20 @@ class Topics(Protocol):
     def by_id(self, topic_id: bytes, /) -> Described | None: ...
 
 
+@dataclass(frozen=True, slots=True)
+class Surroundings:
+    """What a command finds outside of its group.
+
+    `matched` has the topics of expressions that were matched just now. `room_bytes` is what members may grow by.
+    """
+
+    topics: Topics
+    topics_seen: int  # the number of changes of topics so far
+    now_ms: int
+    matched: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    room_bytes: int = MEMBERS_BYTES_MAX
+
+
 @dataclass(slots=True)
 class Change:
     """What a command on a group comes to. `assigned` is None where the member need not hear of its assignment.
@@ -76,38 +118,60 @@ class Change:
     ended: list[str] = field(default_factory=list)
     has_computed: bool = False  # a target was computed
     topics_seen: int = -1  # the hash was compared with the topics as of this change of them
+    has_matched_all: bool = False  # all expressions of the group were matched with the topics
 
 
-def heartbeat(
-    group: ConsumerGroup,
-    beat: Heartbeat,
-    settings: ConsumerGroupSettings,
-    topics: Topics,
-    topics_seen: int,
-    now_ms: int,
-) -> Change:
+def is_large(group: ConsumerGroup, topics: Topics, more: Collection[str] = ()) -> bool:
+    """Whether a change of the group, whose members then name `more` topics, looks at more than `AT_ONCE_STEPS_MAX`."""
+    steps = len(group.members) + len(more) + len(group.subscribed) + sum(map(len, group.matched.values()))
+    if steps > AT_ONCE_STEPS_MAX:
+        return True
+    steps += group.subscribed.total()
+    for topic in filter(None, map(topics.get, chain(more, group.subscribed, *group.matched.values()))):
+        steps += len(topic.partitions)
+    return steps > AT_ONCE_STEPS_MAX
+
+
+def is_steady(group: ConsumerGroup, beat: Heartbeat, topics_seen: int) -> bool:
+    """Whether a heartbeat says nothing new, and finds nothing to do: that takes no time, however large the group is."""
+    member = group.members.get(beat.member_id)
+    return (
+        member is not None
+        and beat.epoch == member.epoch
+        and beat.topics is None
+        and beat.owned is None
+        and group.topics_seen == topics_seen
+        and group.epoch == group.assignment_epoch
+        and has_reached(member, group.assignment_epoch)
+        and _updated(member, beat) == member
+    )
+
+
+def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSettings, around: Surroundings) -> Change:
     """Decide on the heartbeat of a member that stays or joins. Raises BrokerError."""
     change = Change()
     before, replaced = _sender(group, beat)
     is_new = before.member_id not in group.members
-    if is_new and replaced is None and len(group.members) >= settings.members_max:
-        problem = f"The consumer group has reached its maximum capacity of {settings.members_max} members."
-        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
+    _check_room(group, settings, is_one_more=is_new and replaced is None)
     if replaced is not None:
         change.records += _take_place(group, replaced, before)
         change.ended.append(replaced.member_id)
     member = _updated(before, beat)
+    is_known = replaced is not None or not is_new
+    _check_size(group, member, before if is_known else None, around)
     if member != before or is_new:
         change.records.append(member_record(group.group_id, member))
-    view = View(group, member, replaced)
-    epoch = _epoch(view, before, topics, topics_seen, change)
-    if epoch > group.assignment_epoch and _is_due(group, settings.assignment_interval_ms, now_ms):
-        target = _assign(view, epoch, settings, topics, now_ms, change)
+    view = View(group, member, replaced, around.matched)
+    _match(view, before if is_known else None, around, change)
+    epoch = _epoch(view, before, around, change)
+    if epoch > group.assignment_epoch and _is_due(group, settings.assignment_interval_ms, around.now_ms):
+        target = _assign(view, epoch, settings, around, change)
         assignment_epoch = epoch
     else:
         target = group.target_of(replaced.member_id if replaced is not None else member.member_id)
         assignment_epoch = group.assignment_epoch
-    goal = Goal(assignment_epoch, target, _subscribed(member, topics))
+    has_changed = (member.topics, member.regex) != (before.topics, before.regex)
+    goal = Goal(assignment_epoch, target, _subscribed(view.topics_of(member), around.topics), has_changed=has_changed)
     after = reconcile(member, goal, view.owner, beat.owned)
     if after is not member or is_new:
         change.records.append(assigned_record(group.group_id, after))
@@ -116,6 +180,30 @@ def heartbeat(
     change.member_id, change.epoch = after.member_id, after.epoch
     if beat.is_full or after.assigned != before.assigned:
         change.assigned = after.assigned
+    return change
+
+
+def is_match_due(group: ConsumerGroup, topics_seen: int, now_ms: int, refresh_interval_ms: int) -> bool:
+    """Whether the group's expressions are to be matched: one never was, topics have changed, or rights may have."""
+    if not group.expressed:
+        return False
+    if not group.expressed.keys() <= group.matched.keys():
+        return True
+    again_ms = refresh_interval_ms if group.matched_seen == topics_seen else MATCH_AGAIN_MS
+    return not group.matched_at_ms <= now_ms < group.matched_at_ms + again_ms  # the clock may have been set back
+
+
+def match(group: ConsumerGroup, around: Surroundings) -> Change:
+    """Decide on what all expressions of the group match by now. An expression that nobody has any more says nothing."""
+    matched = {regex: topics for regex, topics in around.matched.items() if regex in group.expressed}
+    moved = {regex: topics for regex, topics in matched.items() if topics != group.matched.get(regex)}
+    change = Change(has_matched_all=group.expressed.keys() <= matched.keys())
+    if moved:
+        hashed = metadata_hash(_names(group.subscribed, group.expressed, {**group.matched, **moved}), around.topics)
+        change.records = [
+            *(expression_record(group.group_id, regex, topics, around.now_ms) for regex, topics in moved.items()),
+            group_record(group.group_id, group.epoch + 1, hashed),
+        ]
     return change
 
 
@@ -143,11 +231,17 @@ def remove(group: ConsumerGroup, instance_id: str, topics: Topics) -> Change:
 
 def fence(group: ConsumerGroup, member: ConsumerMember, topics: Topics, epoch: int = -1) -> Change:
     """Decide on the end of a member: its partitions are free, and the others get them as they heartbeat."""
-    rest = group.subscribed.copy()
+    rest, expressed = group.subscribed.copy(), group.expressed.copy()
     rest.subtract(member.topics)
-    hashed = metadata_hash((name for name, count in rest.items() if count > 0), topics)
+    expressed.subtract([member.regex] if member.regex else [])
+    is_last = bool(member.regex) and not expressed[member.regex] and member.regex in group.matched
+    hashed = metadata_hash(_names(rest, expressed, group.matched), topics)
     return Change(
-        [*member_tombstones(group.group_id, member.member_id), group_record(group.group_id, group.epoch + 1, hashed)],
+        [
+            *member_tombstones(group.group_id, member.member_id),
+            *([expression_tombstone(group.group_id, member.regex)] if is_last else []),
+            group_record(group.group_id, group.epoch + 1, hashed),
+        ],
         member.member_id,
         epoch,
         revokes_ms=None,
@@ -172,6 +266,12 @@ class View:
     group: ConsumerGroup
     member: ConsumerMember
     replaced: ConsumerMember | None
+    matched: Mapping[str, frozenset[str]]
+
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        if member.regex in self.matched and member.regex not in self.group.matched:
+            return member.topics | self.matched[member.regex]
+        return self.group.topics_of(member)
 
     def members(self) -> list[ConsumerMember]:
         gone = self.replaced.member_id if self.replaced is not None else None
@@ -241,22 +341,62 @@ def _updated(member: ConsumerMember, beat: Heartbeat) -> ConsumerMember:
     )
 
 
-def _epoch(view: View, before: ConsumerMember, topics: Topics, topics_seen: int, change: Change) -> int:
+def _check_room(group: ConsumerGroup, settings: ConsumerGroupSettings, *, is_one_more: bool) -> None:
+    """Raises BrokerError."""
+    if is_one_more and len(group.members) >= settings.members_max:
+        problem = f"The consumer group has reached its maximum capacity of {settings.members_max} members."
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
+
+
+def _check_size(
+    group: ConsumerGroup, member: ConsumerMember, before: ConsumerMember | None, around: Surroundings
+) -> None:
+    """Raises BrokerError."""
+    growth = member.size_bytes - (0 if before is None else before.size_bytes)
+    if member.regex not in group.matched:
+        growth += TEXT_BYTES * len(around.matched.get(member.regex, ()))
+    if growth > around.room_bytes:
+        problem = f"The members of this and other groups take the {MEMBERS_BYTES_MAX} bytes that they may take."
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
+
+
+def _match(view: View, before: ConsumerMember | None, around: Surroundings, change: Change) -> None:
+    """Note what the member's expression matches where it is new, and forget one that nobody has any more."""
+    group, regex = view.group, view.member.regex
+    former = regex if before is None else before.regex
+    if former != regex and former in group.matched and group.expressed[former] == 1:
+        change.records.append(expression_tombstone(group.group_id, former))
+    if regex in around.matched and regex not in group.matched:
+        change.records.append(expression_record(group.group_id, regex, around.matched[regex], around.now_ms))
+        change.has_matched_all = not group.expressed
+
+
+def _epoch(view: View, before: ConsumerMember, around: Surroundings, change: Change) -> int:
     """The group epoch after this heartbeat, with its record where it is a new one."""
     group, member = view.group, view.member
     has_changed = member.topics != before.topics or member.regex != before.regex
-    if not has_changed and group.topics_seen == topics_seen and group.epoch:
+    if not has_changed and group.topics_seen == around.topics_seen and group.epoch:
         return group.epoch
-    names = group.subscribed.copy()
+    names, expressed = group.subscribed.copy(), group.expressed.copy()
     if view.replaced is not None or member.member_id in group.members:
         names.subtract(before.topics)
+        expressed.subtract([before.regex])
     names.update(member.topics)
-    hashed = metadata_hash((name for name, count in names.items() if count > 0), topics)
-    change.topics_seen = topics_seen
+    expressed.update([member.regex])
+    hashed = metadata_hash(_names(names, expressed, {**view.matched, **group.matched}), around.topics)
+    change.topics_seen = around.topics_seen
     epoch = max(group.epoch, FIRST_EPOCH) + (has_changed or hashed != group.metadata_hash)
     if epoch > group.epoch:
         change.records.append(group_record(group.group_id, epoch, hashed))
     return epoch
+
+
+def _names(
+    subscribed: Mapping[str, int], expressed: Mapping[str, int], matched: Mapping[str, frozenset[str]]
+) -> set[str]:
+    """The topics that members name, or that their expressions match."""
+    names = {name for name, count in subscribed.items() if count > 0}
+    return names.union(*(matched.get(regex, NO_TOPICS) for regex, count in expressed.items() if count > 0))
 
 
 def metadata_hash(names: Iterable[str], topics: Topics) -> int:
@@ -270,20 +410,19 @@ def metadata_hash(names: Iterable[str], topics: Topics) -> int:
     return int.from_bytes(digest.digest(), "big", signed=True)
 
 
-def _assign(
-    view: View, epoch: int, settings: ConsumerGroupSettings, topics: Topics, now_ms: int, change: Change
-) -> Target:
+def _assign(view: View, epoch: int, settings: ConsumerGroupSettings, around: Surroundings, change: Change) -> Target:
     """Compute the target of this epoch, with a record for each member whose target changes; returns the member's."""
     group, members = view.group, view.members()
     if epoch == FIRST_EPOCH:  # nothing is subscribed to: what comes next need not wait for the interval
         change.records.append(target_epoch_record(group.group_id, epoch, 0))
         return {}
-    names = sorted({name for member in members for name in member.topics})
-    known = {topic.name: topic for topic in map(topics.get, names) if topic is not None}
+    named = {member.member_id: view.topics_of(member) for member in members}
+    names = sorted(frozenset[str]().union(*named.values()))
+    known = {topic.name: topic for topic in map(around.topics.get, names) if topic is not None}
     subscribers = [
         Subscriber(
             member.member_id,
-            frozenset(known[name].topic_id for name in member.topics if name in known),
+            frozenset(known[name].topic_id for name in named[member.member_id] if name in known),
             view.target_of(member.member_id),
             member.instance_id,
         )
@@ -294,7 +433,7 @@ def _assign(
     for member in subscribers:
         if targets[member.member_id] != member.last or member.member_id not in group.targets:
             change.records.append(target_record(group.group_id, member.member_id, targets[member.member_id]))
-    change.records.append(target_epoch_record(group.group_id, epoch, now_ms))
+    change.records.append(target_epoch_record(group.group_id, epoch, around.now_ms))
     change.has_computed = True
     return targets[view.member.member_id]
 
@@ -305,9 +444,9 @@ def preferred_assignor(members: Sequence[ConsumerMember], offered: Sequence[str]
     return max(offered, key=votes.count)
 
 
-def _subscribed(member: ConsumerMember, topics: Topics) -> Callable[[bytes], bool]:
+def _subscribed(names: frozenset[str], topics: Topics) -> Callable[[bytes], bool]:
     def is_subscribed(topic_id: bytes) -> bool:
         topic = topics.by_id(topic_id)
-        return topic is not None and topic.name in member.topics
+        return topic is not None and topic.name in names
 
     return is_subscribed

@@ -28,16 +28,16 @@ class Goal:
     assignment_epoch: int
     target: Target
     subscribed: Callable[[bytes], bool]  # whether the member subscribes to the topic of this id
+    has_changed: bool  # whether this heartbeat says so of other topics than before
 
 
 def reconcile(
     member: ConsumerMember, goal: Goal, owner: Callable[[bytes, int], str | None], reported: Reported
 ) -> ConsumerMember:
     """The member after this heartbeat; the same object where nothing changes."""
-    if member.state is MemberState.UNREVOKED_PARTITIONS and _owns(reported, member.revoking):
-        return _without_unsubscribed(member, goal, reported)
-    if has_reached(member, goal.assignment_epoch):
-        return _without_unsubscribed(member, goal, reported)
+    is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS and _owns(reported, member.revoking)
+    if is_revoking or has_reached(member, goal.assignment_epoch):
+        return _without_unsubscribed(member, goal, reported) if goal.has_changed else member
     return _towards(member, goal, owner, reported)
 
 

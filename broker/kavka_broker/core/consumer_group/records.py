@@ -8,7 +8,7 @@ The hash of subscribed topics is ours. A coordinator of Apache Kafka that takes 
 assignment once more, which moves nothing.
 """
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -28,6 +28,9 @@ from kavka_broker.protocol.messages.group.consumer_group_metadata_key import Con
 from kavka_broker.protocol.messages.group.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kavka_broker.protocol.messages.group.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
 from kavka_broker.protocol.messages.group.consumer_group_regular_expression_key import ConsumerGroupRegularExpressionKey
+from kavka_broker.protocol.messages.group.consumer_group_regular_expression_value import (
+    ConsumerGroupRegularExpressionValue,
+)
 from kavka_broker.protocol.messages.group.consumer_group_target_assignment_member_key import (
     ConsumerGroupTargetAssignmentMemberKey,
 )
@@ -44,6 +47,8 @@ from kavka_broker.protocol.messages.group.consumer_group_target_assignment_metad
 
 __all__ = [
     "assigned_record",
+    "expression_record",
+    "expression_tombstone",
     "group_record",
     "group_tombstones",
     "member_record",
@@ -112,6 +117,18 @@ def assigned_record(group_id: str, member: ConsumerMember) -> KeyedRecord:
     return KeyedRecord(ConsumerGroupCurrentMemberAssignmentKey(group_id, member.member_id), value)
 
 
+def expression_record(group_id: str, regex: str, topics: Collection[str], now_ms: int) -> KeyedRecord:
+    """The record of the topics that an expression matches. It names no version of the metadata: a coordinator that
+    takes over matches again.
+    """
+    value = ConsumerGroupRegularExpressionValue(sorted(topics), timestamp=now_ms)
+    return KeyedRecord(ConsumerGroupRegularExpressionKey(group_id, regex), value)
+
+
+def expression_tombstone(group_id: str, regex: str) -> KeyedRecord:
+    return KeyedRecord(ConsumerGroupRegularExpressionKey(group_id, regex))
+
+
 def member_tombstones(group_id: str, member_id: str) -> list[KeyedRecord]:
     """The records that end a member; the last one removes it."""
     return [
@@ -166,6 +183,8 @@ def replay(groups: dict[str, ConsumerGroup], key: Message, value: Message | None
         case ConsumerGroupCurrentMemberAssignmentKey(), ConsumerGroupCurrentMemberAssignmentValue():
             member = group.members.get(key.member_id) or ConsumerMember(key.member_id)
             group.put(_assigned(member, value))
+        case ConsumerGroupRegularExpressionKey(), ConsumerGroupRegularExpressionValue():
+            group.put_matched(key.regular_expression, frozenset(value.topics))
 
 
 def _bury(groups: dict[str, ConsumerGroup], group: ConsumerGroup, key: Message) -> None:
@@ -178,6 +197,8 @@ def _bury(groups: dict[str, ConsumerGroup], group: ConsumerGroup, key: Message) 
             group.assignment_epoch = group.assigned_at_ms = 0
         case ConsumerGroupTargetAssignmentMemberKey():
             group.targets.pop(key.member_id, None)
+        case ConsumerGroupRegularExpressionKey():
+            group.forget_matched(key.regular_expression)
         case ConsumerGroupCurrentMemberAssignmentKey() if key.member_id in group.members:
             blank = ConsumerMember(key.member_id)
             group.put(

@@ -2,9 +2,10 @@
 
 from dataclasses import dataclass
 
-REGEX_REFUSED = "regular expressions are not supported yet; subscribe to topics by their names"
 SUBSCRIBED_TOPICS_MAX = 10_000
 """That one member names. What its heartbeat computes grows with them."""
+MEMBERS_BYTES_MAX = 64 * 1024 * 1024
+"""Of all members of one partition of `__consumer_offsets`: Kafka has no bound on members, and each may say 1 MiB."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -14,5 +15,6 @@ class ConsumerGroupSettings:
     session_timeout_ms: int = 45_000  # group.consumer.session.timeout.ms
     heartbeat_interval_ms: int = 5_000  # group.consumer.heartbeat.interval.ms
     assignment_interval_ms: int = 1_000  # group.consumer.assignment.interval.ms
+    regex_refresh_interval_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     members_max: int = 2**31 - 1  # group.consumer.max.size
     assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors

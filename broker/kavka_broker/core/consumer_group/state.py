@@ -6,12 +6,12 @@ epoch that it has reached. A member goes from one target to the next by itself (
 
 Invariant (K4): `owners` names at most one member for a partition, the one that has it assigned or has yet to revoke it.
 
-Nothing here decides; only `replay` changes a group.
+Nothing here decides; only `replay` changes a group. One that is served is not changed: a changed copy takes its place.
 """
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from types import MappingProxyType
 from typing import Final
@@ -38,6 +38,12 @@ Owned = Mapping[bytes, Mapping[int, int]]
 """Partitions by topic id, each with the assignment epoch in which the member got it (KIP-1251)."""
 
 NO_TARGET: Final[Target] = MappingProxyType({})
+
+NO_TOPICS: Final = frozenset[str]()
+
+MEMBER_BYTES: Final = 1_024
+TEXT_BYTES: Final = 128
+"""What a member, and each of its texts, takes beside the characters."""
 
 
 class MemberState(IntEnum):
@@ -83,6 +89,13 @@ class ConsumerMember:
         """Whether this static member has left for a while."""
         return self.epoch == LEFT_FOR_A_WHILE_EPOCH
 
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory what the member has said of itself takes."""
+        said = (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.server_assignor)
+        characters = sum(len(text) for text in (*said, self.regex) if text) + sum(map(len, self.topics))
+        return MEMBER_BYTES + TEXT_BYTES * len(self.topics) + characters
+
 
 def has_reached(member: ConsumerMember, assignment_epoch: int) -> bool:
     """Whether the member has everything of the target of this epoch."""
@@ -93,7 +106,9 @@ def has_reached(member: ConsumerMember, assignment_epoch: int) -> bool:
 class ConsumerGroup:
     """The whole of a group except its offsets.
 
-    Invariants: `instances` maps exactly the static members; `subscribed` counts the members that name each topic.
+    Invariants: `instances` maps exactly the static members; `subscribed` counts the members that name each topic, and
+    `expressed` those that have each regular expression; `size_bytes` is what members say of themselves and what their
+    expressions match. `matched` has the topics of each expression, once they are known, until its last member goes.
     """
 
     group_id: str
@@ -106,7 +121,12 @@ class ConsumerGroup:
     targets: dict[str, Target] = field(default_factory=dict)
     owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
     subscribed: Counter[str] = field(default_factory=Counter)
+    expressed: Counter[str] = field(default_factory=Counter)
+    matched: dict[str, frozenset[str]] = field(default_factory=dict)
+    size_bytes: int = 0
     topics_seen: int = field(default=-1, compare=False)  # the number of topic changes at which the hash was compared
+    matched_seen: int = field(default=-1, compare=False)  # and at which all expressions were matched with the topics
+    matched_at_ms: int = field(default=0, compare=False)
 
     @property
     def state(self) -> GroupState:
@@ -126,17 +146,50 @@ class ConsumerGroup:
     def target_of(self, member_id: str) -> Target:
         return self.targets.get(member_id, NO_TARGET)
 
+    def topics_of(self, member: ConsumerMember) -> frozenset[str]:
+        """The names of the topics that a member subscribes to, as far as its expression has been matched."""
+        return member.topics | self.matched.get(member.regex, NO_TOPICS) if member.regex else member.topics
+
+    def all_topics(self) -> frozenset[str]:
+        """The names of all topics that members subscribe to."""
+        return frozenset(self.subscribed).union(*self.matched.values())
+
+    def put_matched(self, regex: str, topics: frozenset[str]) -> None:
+        """Note what an expression matches."""
+        self.forget_matched(regex)
+        self.matched[regex] = topics
+        self.size_bytes += TEXT_BYTES * len(topics)
+
+    def forget_matched(self, regex: str) -> None:
+        self.size_bytes -= TEXT_BYTES * len(self.matched.pop(regex, ()))
+
     def static_member(self, instance_id: str) -> ConsumerMember | None:
         member_id = self.instances.get(instance_id)
         return None if member_id is None else self.members[member_id]
+
+    def copy(self) -> "ConsumerGroup":
+        """A group that may be changed without this one."""
+        return replace(
+            self,
+            members=self.members.copy(),
+            instances=self.instances.copy(),
+            targets=self.targets.copy(),
+            owners={topic_id: partitions.copy() for topic_id, partitions in self.owners.items()},
+            subscribed=self.subscribed.copy(),
+            expressed=self.expressed.copy(),
+            matched=self.matched.copy(),
+        )
 
     def put(self, member: ConsumerMember) -> None:
         """Add a member, or put it in the place of what it was."""
         self._forget(self.members.get(member.member_id))
         self.members[member.member_id] = member
+        self.size_bytes += member.size_bytes
         if member.instance_id is not None:
             self.instances[member.instance_id] = member.member_id
         self.subscribed.update(member.topics)
+        if member.regex:
+            self.expressed[member.regex] += 1
         for partitions in (member.assigned, member.revoking):
             for topic_id, indexes in partitions.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(indexes, member.member_id))
@@ -147,12 +200,17 @@ class ConsumerGroup:
     def _forget(self, member: ConsumerMember | None) -> None:
         if member is None:
             return
+        self.size_bytes -= member.size_bytes
         if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
             del self.instances[member.instance_id]
         for name in member.topics:
             self.subscribed[name] -= 1
             if not self.subscribed[name]:
                 del self.subscribed[name]
+        if member.regex:
+            self.expressed[member.regex] -= 1
+            if not self.expressed[member.regex]:
+                del self.expressed[member.regex]
         for partitions in (member.assigned, member.revoking):
             for topic_id, indexes in partitions.items():
                 self._release(topic_id, indexes, member.member_id)

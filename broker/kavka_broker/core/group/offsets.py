@@ -117,7 +117,7 @@ def expired_offsets(
     - Groups of the new protocol: topics that no member subscribes to, from the commit.
     """
     if isinstance(group, ConsumerGroup):
-        since_ms, kept = NEVER, frozenset(group.subscribed)
+        since_ms, kept = NEVER, group.all_topics()
     elif group.protocol_type is None:
         since_ms, kept = NEVER, frozenset[str]()
     elif group.state is GroupState.EMPTY:

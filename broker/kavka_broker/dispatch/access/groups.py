@@ -1,12 +1,15 @@
 """Gates of groups, and of the topics whose offsets they commit."""
 
 from collections.abc import Sequence
+from functools import partial
 from typing import Any
 
 from kavka_broker.api.a09_offset_fetch import refusal as refused_offsets
 from kavka_broker.core.authorization.acl_types import Operation, ResourceType
+from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX
 from kavka_broker.dispatch.access.gates import GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, OnGroup, Outcome, then
 from kavka_broker.dispatch.access.topics import name_of, named
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import consumer_group_describe_response as consumers
 from kavka_broker.protocol.messages import offset_commit_response as commits
@@ -21,6 +24,7 @@ from kavka_broker.request.registry import Answer, Api
 MANY_KEYS_VERSION = 4
 GROUPS_VERSION = 8
 NOBODY = -1
+NAMES_PER_COST = 4  # that are put into a dict
 NOT_ALL_TOPICS = "The group has topics that the client is not authorized to describe."
 KINDS = {0: GROUP, 1: ResourceType.TRANSACTIONAL_ID}  # of keys of FindCoordinator
 
@@ -66,31 +70,59 @@ async def describe_consumer_groups(request: Any, api: Api, broker: Broker, clien
     if request.include_authorized_operations:
         _show_operations(answer, access)
     for index, group in enumerate(answer.groups):
-        names = _topics_in(group)
-        if not all(access.may(Operation.DESCRIBE, TOPIC, name) for name in names):
+        names = await broker.slices.whole(_topics_in(group))
+        if not await _may_describe_all(names, broker, access):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answer.groups[index] = consumers.DescribedGroup(code, NOT_ALL_TOPICS, group.group_id)
         await broker.slices.turn()
     return answer  # type: ignore[no-any-return]
 
 
-def _topics_in(group: consumers.DescribedGroup) -> list[str]:
-    names = dict[str, None]()
+def _topics_in(group: consumers.DescribedGroup) -> Work[list[str]]:
+    names, cost = dict[str, None](), Cost()
     for member in group.members:
-        names.update(dict.fromkeys(member.subscribed_topic_names))
-        for part in (member.assignment, member.target_assignment):
-            names.update(dict.fromkeys(topic.topic_name for topic in part.topic_partitions))
+        assigned = (part.topic_partitions for part in (member.assignment, member.target_assignment))
+        for some in (member.subscribed_topic_names, *([topic.topic_name for topic in topics] for topics in assigned)):
+            names.update(dict.fromkeys(some))
+            if cost.add(1 + len(some) // NAMES_PER_COST):
+                yield
     return list(names)
 
 
+async def _may_describe_all(names: Sequence[str], broker: Broker, access: Access) -> bool:
+    async for some in broker.slices.in_turns(names, ITEMS_PER_TURN):
+        if not all(access.may(Operation.DESCRIBE, TOPIC, name) for name in some):
+            return False
+    return True
+
+
 def hear_consumer(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
-    """Hear a member of a group that the client may READ; it may subscribe to topics that the client may DESCRIBE."""
+    """Hear a member of a group that the client may READ. It may subscribe to topics that the client may DESCRIBE, and
+    its expression matches no others.
+    """
     if (lacking := lacks(Operation.READ, request.group_id, access)) is not None:
         raise lacking
-    for name in request.subscribed_topic_names or ():
+    client.may_describe = partial(access.may, Operation.DESCRIBE, TOPIC)
+    names = request.subscribed_topic_names or ()
+    if len(names) > SUBSCRIBED_TOPICS_MAX:
+        return api.handle(request, broker, client)  # which refuses that many
+    if len(names) > ITEMS_PER_TURN:
+        return _hear_many_names(request, api, broker, client, access)
+    _require_description(names, access)
+    return api.handle(request, broker, client)
+
+
+async def _hear_many_names(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Answer:
+    async for some in broker.slices.in_turns(request.subscribed_topic_names, ITEMS_PER_TURN):
+        _require_description(some, access)
+    return await _handled(request, api, broker, client)  # type: ignore[no-any-return]
+
+
+def _require_description(names: Sequence[str], access: Access) -> None:
+    """Raises BrokerError where the client may not DESCRIBE one of these topics."""
+    for name in names:
         if not access.may(Operation.DESCRIBE, TOPIC, name):
             raise access.refusal(Operation.DESCRIBE, TOPIC, name)
-    return api.handle(request, broker, client)
 
 
 def _show_operations(answer: Any, access: Access) -> None:

@@ -142,10 +142,11 @@ class Produce:
         sender.has_long_answer = is_long
         if request.transactional_id is not None:
             self._admission = admission = Admission(request.transactional_id, writes, sender.version)
-            if is_long or admission.must_ask(self._named()) or writes.coordinators.has_turn(request.transactional_id):
+            turns = writes.coordinators.turns
+            if is_long or admission.must_ask(self._named()) or turns.is_taken(request.transactional_id):
                 self._policy.charge()
                 self._keep()
-                return self._append_in_turn(writes.coordinators.turn(request.transactional_id))
+                return self._append_in_turn(turns.of(request.transactional_id))
         elif is_long:
             self._policy.charge()
             self._hold()

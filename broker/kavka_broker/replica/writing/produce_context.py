@@ -1,11 +1,11 @@
 """The parts of a broker that every Produce uses."""
 
 from collections.abc import Sequence
-from contextlib import AbstractAsyncContextManager
 from typing import Protocol
 
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.interfaces import Clock
+from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.timers import Timers
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -19,16 +19,11 @@ class Coordinators(Protocol):
 
     again_ms: int
     attempts_max: int
+    turns: ExclusiveTurns  # requests of one transactional id go one by one
 
     @property
     def verifies(self) -> bool:
         """Whether a partition that a client has added is looked for at the coordinator."""
-
-    def has_turn(self, transactional_id: str) -> bool:
-        """Whether a request of this id is being served, so that later ones have to wait."""
-
-    def turn(self, transactional_id: str) -> AbstractAsyncContextManager[None]:
-        """Return the turn of a request, to be entered. Requests of one id go one by one."""
 
     async def admit(
         self,

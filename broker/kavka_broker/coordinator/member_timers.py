@@ -1,0 +1,66 @@
+"""When a consumer group's member was to be heard of, or to have given up what it had to (KIP-848).
+
+The timers are soft: a broker that takes the groups over starts each member's session again.
+"""
+
+from collections.abc import Callable
+from enum import Enum, auto
+
+from kavka_broker.loop.timers import Timer, Timers
+
+
+class TimerKind(Enum):
+    """The event that a member's timer waits for."""
+
+    SESSION = auto()  # a heartbeat
+    REVOCATION = auto()  # the end of what it has to give up
+
+
+Expired = Callable[[str, TimerKind, str, int | None], None]
+"""Called with the group's id, the kind, the member's id, and the epoch of the member where the timer is for that."""
+
+
+class MemberTimers:
+    """The timers of all members; one of each kind a member."""
+
+    def __init__(self, timers: Timers, expired: Expired) -> None:
+        self._timers = timers
+        self._expired = expired
+        self._running: dict[str, dict[tuple[TimerKind, str], Timer]] = {}
+
+    def is_running(self, group_id: str, kind: TimerKind, member_id: str) -> bool:
+        return (kind, member_id) in self._running.get(group_id, {})
+
+    def start(self, group_id: str, kind: TimerKind, member_id: str, delay_ms: int, epoch: int | None = None) -> None:
+        """Start a timer, or start it again."""
+        timers = self._running.setdefault(group_id, {})
+        running = timers.pop((kind, member_id), None)
+        if running is not None:
+            running.cancel()
+        timers[kind, member_id] = self._timers.after(delay_ms, self._fire, group_id, kind, member_id, epoch)
+
+    def stop(self, group_id: str, kind: TimerKind, member_id: str) -> None:
+        running = self._running.get(group_id, {}).get((kind, member_id))
+        if running is not None:
+            running.cancel()
+        self._forget(group_id, kind, member_id)
+
+    def stop_all(self, group_id: str) -> None:
+        """Stop the timers of a group."""
+        for timer in self._running.pop(group_id, {}).values():
+            timer.cancel()
+
+    def close(self) -> None:
+        """Stop all timers."""
+        for group_id in list(self._running):
+            self.stop_all(group_id)
+
+    def _fire(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
+        self._forget(group_id, kind, member_id)
+        self._expired(group_id, kind, member_id, epoch)
+
+    def _forget(self, group_id: str, kind: TimerKind, member_id: str) -> None:
+        timers = self._running.get(group_id, {})
+        timers.pop((kind, member_id), None)
+        if not timers:
+            self._running.pop(group_id, None)
