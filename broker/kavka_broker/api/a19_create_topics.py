@@ -19,9 +19,9 @@ from contextlib import suppress
 from typing import Final
 
 from kavka_broker.core.config.describe import Layers, describe_topic
+from kavka_broker.core.config.topic_bounds import PARTITIONS_PER_REQUEST_MAX
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import (
-    PARTITIONS_PER_REQUEST_MAX,
     Created,
     CreateTopic,
     Defaults,

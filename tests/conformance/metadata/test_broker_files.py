@@ -29,8 +29,12 @@ VALUES = {
     **dict.fromkeys((ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.DOUBLE), NUMBERS),
     **dict.fromkeys((ConfigType.STRING, ConfigType.LIST), ("", "nonsense")),
 }
-#: Kavka refuses what would leave a node without a second chance, and retention below -1 in any unit.
+#: Kavka refuses what would leave a node without a second chance, retention below -1 in any unit, and what no topic can be
+#: created with: Apache Kafka takes it, and refuses each creation of the topic.
 STRICTER = {
+    *((f"{name}.segment.bytes", "1") for name in ("offsets.topic", "transaction.state.log")),
+    *((f"{name}num.partitions", "1048576") for name in ("", "offsets.topic.", "transaction.state.log.")),
+    ("default.replication.factor", "1048576"),
     *((f"controller.quorum.{name}.timeout.ms", "0") for name in ("election", "fetch", "request")),
     ("broker.heartbeat.interval.ms", "1048576"),
     *(("broker.session.timeout.ms", value) for value in NUMBERS[:-1]),

@@ -174,6 +174,21 @@ def test_throttled_replicas_are_pairs_or_all(throttled: str) -> None:
     check_topic_config({"follower.replication.throttled.replicas": throttled})
 
 
+@pytest.mark.parametrize(
+    ("name", "value", "words"),
+    [
+        ("offsets.topic.segment.bytes", "1048575", "write 1048576 or more"),
+        ("transaction.state.log.segment.bytes", "2000", "write 1048576 or more"),
+        ("offsets.topic.num.partitions", "10001", "write 1 to 10000"),
+        ("transaction.state.log.num.partitions", "10001", "write 1 to 10000"),
+        ("num.partitions", "10001", "write 1 to 10000"),
+        ("default.replication.factor", "32768", "write at most 32767"),
+    ],
+)
+def test_a_config_with_which_no_internal_topic_can_be_created_is_refused(name: str, value: str, words: str) -> None:
+    assert refusal(**{name: value}) == f'{name}: "{value}" is not allowed; {words}'
+
+
 def test_the_older_name_of_a_nodes_id_says_the_same() -> None:
     assert (parse()["broker.id"], parse().given["broker.id"]) == (1, "1")
     assert parse(broker_id="1")["broker.id"] == 1

@@ -5,7 +5,10 @@ from collections.abc import Awaitable, Callable
 
 import pytest
 
-from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.broker import KEYS, BrokerConfig
+from kavka_broker.core.config.definition import Range
+from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, create_topics, defaults_of
+from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.membership import topic_creation as module
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.topic_creation import TOGETHER_MAX, TopicMaker, automatic_topic
@@ -14,7 +17,7 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreatableTopicResult, CreateTopicsResponse
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
-from tests.support.cluster import PROPERTIES
+from tests.support.cluster import PROPERTIES, cluster, uuid
 from tests.support.waiting import turns
 from tests.unit.membership.fakes import FakePeers, FakeQuorum, refuse
 
@@ -120,3 +123,37 @@ def test_the_audit_topic_fills_no_disk_unless_the_brokers_file_says_so(
     topic = automatic_topic(BrokerConfig.parse(PROPERTIES | given), name)
     assert {config.name: config.value for config in topic.configs} == configs
     assert (topic.num_partitions, topic.replication_factor) == (-1, -1)
+
+
+def extremes(of: str) -> list[dict[str, str]]:
+    """The settings with the smallest values that a broker starts with, and those with the largest; one replica each."""
+    counts = ("num.partitions", "segment.bytes", "min.isr")
+    ranges = {name: KEYS[name].check for name in (f"{of}{count}" for count in counts) if name in KEYS}
+    found = []
+    for end in ("low", "high"):
+        values = {name: getattr(check, end) for name, check in ranges.items() if isinstance(check, Range)}
+        found.append({name: str(value) for name, value in values.items() if value is not None})
+    return [{**settings, f"{of or 'default.'}replication.factor": "1"} for settings in found]
+
+
+@pytest.mark.parametrize(
+    ("name", "settings"),
+    [
+        (name, settings)
+        for name, of in (
+            (OFFSETS_TOPIC, "offsets.topic."),
+            (TRANSACTIONS_TOPIC, "transaction.state.log."),
+            (AUDIT_TOPIC, ""),
+        )
+        for settings in extremes(of)
+    ],
+)
+def test_an_internal_topic_can_be_created_with_whatever_a_broker_starts_with(
+    name: str, settings: dict[str, str]
+) -> None:
+    config = BrokerConfig.parse(PROPERTIES | settings)
+    topic = CreateTopicsRequest([automatic_topic(config, name)], 5000).topics[0]
+    configs = {config.name: config.value for config in topic.configs}
+    command = CreateTopic(name, uuid(9), topic.num_partitions, topic.replication_factor, configs=configs)
+    (created,) = create_topics(cluster(1), [command], defaults_of(config)).response
+    assert isinstance(created, Created), created

@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
+from kavka_broker.core.config.topic_bounds import PARTITIONS_PER_REQUEST_MAX
 from kavka_broker.core.metadata.decide import topics as decide_topics
 from kavka_broker.core.metadata.decide.heartbeats import leave
 from kavka_broker.core.metadata.decide.topics import (
-    PARTITIONS_PER_REQUEST_MAX,
     Created,
     CreateTopic,
     Defaults,

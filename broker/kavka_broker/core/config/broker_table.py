@@ -13,6 +13,11 @@ from kavka_broker.core.config.definition import (
     by_name,
     connections_by_address,
 )
+from kavka_broker.core.config.topic_bounds import (
+    PARTITIONS_PER_REQUEST_MAX,
+    REPLICATION_FACTOR_MAX,
+    SEGMENT_BYTES_MIN,
+)
 
 BOOLEAN: Final = ConfigType.BOOLEAN
 STRING: Final = ConfigType.STRING
@@ -77,7 +82,7 @@ BROKER_KEYS: Final = by_name(
         Definition("controller.socket.timeout.ms", INT, 30_000, MEDIUM),
         Definition("cordoned.log.dirs", LIST, (), MEDIUM, mode=PER_BROKER, served=True),
         Definition("create.topic.policy.class.name", CLASS, None, LOW),
-        Definition("default.replication.factor", INT, 1, MEDIUM, served=True),
+        Definition("default.replication.factor", INT, 1, MEDIUM, Range(high=REPLICATION_FACTOR_MAX), served=True),
         Definition("delete.records.purgatory.purge.interval.requests", INT, 1, MEDIUM),
         Definition("delete.topic.enable", BOOLEAN, True, HIGH, served=True),
         Definition("early.start.listeners", LIST, None, HIGH),
@@ -156,7 +161,7 @@ BROKER_KEYS: Final = by_name(
         Definition("log.roll.jitter.hours", INT, 0, HIGH, Range(0)),
         Definition("log.roll.jitter.ms", LONG, None, HIGH, mode=CLUSTER_WIDE),
         Definition("log.roll.ms", LONG, None, HIGH, mode=CLUSTER_WIDE, served=True),
-        Definition("log.segment.bytes", INT, 1_073_741_824, HIGH, Range(1_048_576), CLUSTER_WIDE, served=True),
+        Definition("log.segment.bytes", INT, 1_073_741_824, HIGH, Range(SEGMENT_BYTES_MIN), CLUSTER_WIDE, served=True),
         Definition("log.segment.delete.delay.ms", LONG, 60_000, HIGH, Range(0), CLUSTER_WIDE, served=True),
         Definition("max.connection.creation.rate", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition("max.connections", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
@@ -189,7 +194,7 @@ BROKER_KEYS: Final = by_name(
         Definition("node.id", INT, REQUIRED, HIGH, Range(0), served=True),
         Definition("num.io.threads", INT, 8, HIGH, Range(1), CLUSTER_WIDE),
         Definition("num.network.threads", INT, 3, HIGH, Range(1), CLUSTER_WIDE),
-        Definition("num.partitions", INT, 1, MEDIUM, Range(1), served=True),
+        Definition("num.partitions", INT, 1, MEDIUM, Range(1, PARTITIONS_PER_REQUEST_MAX), served=True),
         Definition("num.recovery.threads.per.data.dir", INT, 2, HIGH, Range(1), CLUSTER_WIDE),
         Definition("num.replica.alter.log.dirs.threads", INT, None, HIGH),
         Definition("num.replica.fetchers", INT, 1, HIGH, Range(1), CLUSTER_WIDE),

@@ -11,6 +11,7 @@ from kavka_broker.core.config.definition import (
     Range,
     by_name,
 )
+from kavka_broker.core.config.topic_bounds import PARTITIONS_PER_REQUEST_MAX, SEGMENT_BYTES_MIN
 
 BOOLEAN: Final = ConfigType.BOOLEAN
 STRING: Final = ConfigType.STRING
@@ -130,9 +131,9 @@ COORDINATOR_KEYS: Final = by_name(
         Definition("offsets.retention.check.interval.ms", LONG, 600_000, HIGH, Range(1), served=True),
         Definition("offsets.retention.minutes", INT, 10_080, HIGH, Range(1), served=True),
         Definition("offsets.topic.compression.codec", INT, 0, HIGH),
-        Definition("offsets.topic.num.partitions", INT, 50, HIGH, Range(1), served=True),
+        Definition("offsets.topic.num.partitions", INT, 50, HIGH, Range(1, PARTITIONS_PER_REQUEST_MAX), served=True),
         Definition("offsets.topic.replication.factor", SHORT, 3, HIGH, Range(1), served=True),
-        Definition("offsets.topic.segment.bytes", INT, 104_857_600, HIGH, Range(1), served=True),
+        Definition("offsets.topic.segment.bytes", INT, 104_857_600, HIGH, Range(SEGMENT_BYTES_MIN), served=True),
         Definition("producer.id.expiration.check.interval.ms", INT, 600_000, LOW, Range(1), internal=True, served=True),
         Definition("producer.id.expiration.ms", INT, 86_400_000, LOW, Range(1), CLUSTER_WIDE, served=True),
         Definition("remote.fetch.max.wait.ms", INT, 500, MEDIUM, Range(1), CLUSTER_WIDE),
@@ -228,9 +229,13 @@ COORDINATOR_KEYS: Final = by_name(
         ),
         Definition("transaction.state.log.load.buffer.size", INT, 5_242_880, HIGH, Range(1)),
         Definition("transaction.state.log.min.isr", INT, 2, HIGH, Range(1), served=True),
-        Definition("transaction.state.log.num.partitions", INT, 50, HIGH, Range(1), served=True),
+        Definition(
+            "transaction.state.log.num.partitions", INT, 50, HIGH, Range(1, PARTITIONS_PER_REQUEST_MAX), served=True
+        ),
         Definition("transaction.state.log.replication.factor", SHORT, 3, HIGH, Range(1), served=True),
-        Definition("transaction.state.log.segment.bytes", INT, 104_857_600, HIGH, Range(1), served=True),
+        Definition(
+            "transaction.state.log.segment.bytes", INT, 104_857_600, HIGH, Range(SEGMENT_BYTES_MIN), served=True
+        ),
         Definition("transaction.two.phase.commit.enable", BOOLEAN, False, LOW),
         Definition("transactional.id.expiration.ms", INT, 604_800_000, HIGH, Range(1), served=True),
         Definition("unstable.api.versions.enable", BOOLEAN, False, HIGH, internal=True),

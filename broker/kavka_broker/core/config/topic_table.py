@@ -12,6 +12,7 @@ from kavka_broker.core.config.definition import (
     by_name,
     throttled_replicas,
 )
+from kavka_broker.core.config.topic_bounds import SEGMENT_BYTES_MIN
 
 BOOLEAN: Final = ConfigType.BOOLEAN
 STRING: Final = ConfigType.STRING
@@ -137,7 +138,12 @@ TOPIC_KEYS: Final = by_name(
         Definition("retention.bytes", LONG, -1, synonym="log.retention.bytes", served=True),
         Definition("retention.ms", LONG, 604_800_000, check=Range(-1), synonym="log.retention.ms", served=True),
         Definition(
-            "segment.bytes", INT, 1_073_741_824, check=Range(1_048_576), synonym="log.segment.bytes", served=True
+            "segment.bytes",
+            INT,
+            1_073_741_824,
+            check=Range(SEGMENT_BYTES_MIN),
+            synonym="log.segment.bytes",
+            served=True,
         ),
         Definition(
             "segment.index.bytes", INT, 10_485_760, check=Range(4), synonym="log.index.size.max.bytes", served=True

@@ -11,6 +11,7 @@ from typing import Final
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.topic import check_topic_config
+from kavka_broker.core.config.topic_bounds import PARTITIONS_PER_REQUEST_MAX
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.brokers import UNASSIGNED_DIRECTORY, Brokers
@@ -25,8 +26,6 @@ from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.protocol.messages.metadata.remove_topic_record import RemoveTopicRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 
-#: The bound on partitions of one request: more make a batch of the metadata log too large (Kafka's own bound).
-PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 UNSET: Final = -1
 
 Assignments = Mapping[int, Sequence[int]]  # partition -> brokers
