@@ -9,8 +9,10 @@ from kavka_cli.dry_run import Foreseen, words_of
 from kavka_cli.field_changes import FieldChange
 from kavka_cli.local_resources import full_name
 from kavka_operator.api.kinds import Key
-from kavka_operator.domain.text import counted
-from kavka_operator.reconcile.impact import Forecast, Restart
+from kavka_operator.domain.text import counted, named
+from kavka_operator.domain.units import size
+from kavka_operator.platform.kubernetes.objects.names import GATE
+from kavka_operator.reconcile.impact import Emptied, Forecast, Restart
 
 NOTHING, REFUSED, SOMETHING = 0, 1, 2
 """Exit codes, as those of `terraform plan -detailed-exitcode`."""
@@ -64,6 +66,7 @@ def _lines(planned: Planned) -> Iterator[str]:
     for line in words_of(nodes, restarts=False):
         yield f"does: {line}"
     yield from _restarts(nodes.restarts)
+    yield from map(_emptied, nodes.empties)
     for words in nodes.at_risk:
         yield f"at risk: {words}: unavailable while a node of it restarts"
     for words in nodes.in_the_way:
@@ -84,6 +87,18 @@ def _restarts(restarts: Sequence[Restart]) -> Iterator[str]:
         together = [restart for restart in restarts if restart.wave == wave]
         head = "restarts" if wave == 1 else "then"
         yield f"{head}: {'; '.join(f'{restart.name}, as {restart.reason}' for restart in together)}"
+
+
+def _emptied(pool: Emptied) -> str:
+    """The words for what restarts take from a pool whose volumes end with their pods, and how it comes back."""
+    known = [] if pool.replicas is None else [counted(pool.replicas, "replica")]
+    known += [] if pool.size is None else [size(pool.size)]
+    copied = f" ({', '.join(known)})" if known else ""
+    return (
+        f"empties: {named(pool.nodes)}, as storage of pool {pool.pool} ends with the pod (type: Ephemeral); each new pod waits"
+        f" at its scheduling gate {GATE} until no record counts on its broker alone, and copies the replicas again from"
+        f" other brokers{copied}"
+    )
 
 
 def _value(value: Any) -> str:
@@ -131,6 +146,10 @@ def _nodes(nodes: Forecast) -> dict[str, Any]:
         "starts": [action.node for action in nodes.starts],
         "restarts": [asdict(restart) for restart in nodes.restarts],
         "drains": [{"node": node.node, "replicas": node.replicas, "bytes": node.size} for node in nodes.drains],
+        "empties": [
+            {"pool": pool.pool, "nodes": list(pool.nodes), "replicas": pool.replicas, "bytes": pool.size}
+            for pool in nodes.empties
+        ],
         "resizes": [{"node": node.node, "reason": node.reason} for node in nodes.resizes],
         "grows": [{"node": node.node, "volume": node.volume, "size": node.size} for node in nodes.grows],
         "atRisk": list(nodes.at_risk),

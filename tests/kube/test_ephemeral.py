@@ -17,6 +17,7 @@ from tests.kube.cluster import Kubernetes
 from tests.kube.objects import cluster, pool, volumes
 from tests.kube.test_drain import Machines, Producing, uids
 from tests.kube.test_operator import Operated
+from tests.kube.test_plan import planned
 from tests.kube.test_pods import IMAGE, begun, find, message, place
 from tests.support.control_plane import Json
 from tests.support.nodes import Nodes, Place
@@ -84,13 +85,18 @@ def gates(scene: Operated, number: int) -> list[str]:
     return [gate["name"] for gate in spec.get("schedulingGates", ())]
 
 
-def test_a_roll_and_a_deleted_pod_begin_empty_and_lose_no_record(operated: Operated, machines: Machines) -> None:
+def test_a_roll_and_a_deleted_pod_begin_empty_and_lose_no_record(
+    operated: Operated, machines: Machines, tmp_path: Path
+) -> None:
     begun(operated, wanted(), pods=4)
     operated.until_ready(READY)
     first = directory_ids(machines.nodes)
     admin = create_topic(machines.nodes)
     producing = Producing(History(machines.nodes))
     before = uids(operated, machines)
+    _, lines = planned(operated.kubernetes, tmp_path, wanted(config={"num.io.threads": "4"}))
+    (empties,) = [line for line in lines if "empties: " in line]
+    assert empties.startswith("  empties: nodes 100, 101, 102, as storage of pool brokers ends with the pod"), lines
     assert operated.kubernetes.apply(wanted(config={"num.io.threads": "4"})).is_well
     operated.until(lambda: operated.status(*READY).get("lastRollout", {}).get("nodes") == 4)
     operated.until_ready(READY)

@@ -60,6 +60,18 @@ class Drained:
 
 
 @dataclass(frozen=True, slots=True)
+class Emptied:
+    """The nodes of a pool that restarts empty, as their volumes end with their pods: the replicas that they copy from
+    other brokers again and their bytes, None where they are not known.
+    """
+
+    pool: str
+    nodes: tuple[int, ...]
+    replicas: int | None
+    size: int | None
+
+
+@dataclass(frozen=True, slots=True)
 class Forecast:
     """The future of a cluster's nodes.
 
@@ -73,6 +85,7 @@ class Forecast:
     resizes: tuple[ResizeNode, ...] = ()
     restarts: tuple[Restart, ...] = ()
     drains: tuple[Drained, ...] = ()
+    empties: tuple[Emptied, ...] = ()
     voting: tuple[int, ...] = ()
     voteless: tuple[int, ...] = ()
     at_risk: tuple[str, ...] = ()
@@ -109,10 +122,11 @@ def forecast(
         resizes=resizes(nodes, seen),
         restarts=restarts,
         drains=tuple(_drained(node, survey, sizes) for node in surplus if node.state != "Stopped"),
+        empties=tuple(_emptied(rolling.order, seen, survey, sizes)),
         voting=voting,
         voteless=voteless,
         at_risk=rolling.at_risk if restarts else (),
-        waits=_blocked(step) if is_waiting else (),
+        waits=_once((*(_blocked(step) if is_waiting else ()), *_held(rolling.order))),
         in_the_way=_once(
             words for words in (*(() if is_waiting else _blocked(step)), *obstacles) if NOT_ASKED not in words
         ),
@@ -169,6 +183,34 @@ def _drained(node: SeenNode, survey: Survey | None, sizes: Sizes | None) -> Drai
         return Drained(node.id, None, None)
     held = held_by({node.id}, survey)
     return Drained(node.id, len(held), None if sizes is None else sum(sizes.get(found.key, 0) for found in held))
+
+
+def _emptied(
+    order: Sequence[Diagnosis], seen: Mapping[int, SeenNode], survey: Survey | None, sizes: Sizes | None
+) -> Iterator[Emptied]:
+    """Yield the pools of which nodes restart empty. A pod in which nothing has run holds no records."""
+    pools: dict[str, set[int]] = {}
+    for found in order:
+        there = seen[found.id]
+        if found.node.is_ephemeral and there.has_begun and not there.is_gated:
+            pools.setdefault(found.node.pool, set()).add(found.id)
+    for pool, nodes in pools.items():
+        if survey is None or survey.doubt:
+            yield Emptied(pool, tuple(sorted(nodes)), None, None)
+            continue
+        copied = [
+            found.key
+            for found in survey.partitions
+            if len(found.replicas) > 1  # a partition of one replica holds its node in place
+            for _ in nodes & set(found.replicas)
+        ]
+        size = None if sizes is None else sum(sizes.get(key, 0) for key in copied)
+        yield Emptied(pool, tuple(sorted(nodes)), len(copied), size)
+
+
+def _held(order: Sequence[Diagnosis]) -> Iterator[str]:
+    """Yield the reason why a node of the roll is not restarted before a person has acted."""
+    return (found.held_for for found in order if found.emptied)
 
 
 def _blocked(step: ClusterPlan | None) -> tuple[str, ...]:

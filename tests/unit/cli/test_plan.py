@@ -9,10 +9,12 @@ from typing import Any
 import pytest
 
 from kavka_cli.commands import plan
+from kavka_cli.dry_run import Foreseen
 from kavka_cli.field_changes import field_changes
 from kavka_cli.kubernetes.server_dry_run import LAST_APPLIED, applier_of, merge_patch
+from kavka_cli.plan_text import Planned, as_json, as_text
 from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.reconcile.impact import Sizes
+from kavka_operator.reconcile.impact import Emptied, Forecast, Sizes
 from kavka_operator.reconcile.pause import PAUSE
 from tests.unit.operator.fakes import FakeKafka
 from tests.unit.operator.person import Person
@@ -90,6 +92,23 @@ def test_what_would_be_refused_has_the_exit_code_of_a_refusal(person: Person, ka
     assert (code, "  refused: Refused: the topic has 9 partitions" in said) == (REFUSED, True), said
     assert person.types("plan", "-f", person.file(FILE.replace("partitions: 3", "partitions: 0")))[0] == REFUSED
     assert person.types("plan") == (REFUSED, "error: name a resource file: kavka plan -f FILE\n")
+
+
+@pytest.mark.parametrize(
+    ("replicas", "size", "copied"),
+    [(36, 3 << 30, " (36 replicas, 3.0 GiB)"), (1, None, " (1 replica)"), (None, None, "")],
+)
+def test_a_pool_that_restarts_empty_says_how_it_comes_back(replicas: int | None, size: int | None, copied: str) -> None:
+    nodes = Forecast(empties=(Emptied("brokers", (100, 101), replicas, size),))
+    planned = Planned(("KafkaCluster", "default", "ci"), "configured", foreseen=Foreseen(nodes=nodes))
+    (line,) = [line for line in as_text([planned]) if "empties" in line]
+    assert line.startswith(
+        "  empties: nodes 100, 101, as storage of pool brokers ends with the pod (type: Ephemeral); "
+    )
+    assert "until no record counts on its broker alone" in line
+    assert line.endswith(f"copies the replicas again from other brokers{copied}")
+    (told,) = json.loads(as_json([planned]))["resources"]
+    assert told["nodes"]["empties"] == [{"pool": "brokers", "nodes": [100, 101], "replicas": replicas, "bytes": size}]
 
 
 def spec(**fields: Any) -> dict[str, Any]:

@@ -1,6 +1,7 @@
 """What becomes of nodes when their resource is another: order, risk, what is emptied, what waits, what is refused."""
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -18,7 +19,7 @@ from kavka_operator.domain.observed import (
     WantedNode,
 )
 from kavka_operator.domain.plan import MoveReplicas
-from kavka_operator.reconcile.impact import Forecast, as_told, bytes_to_copy, forecast
+from kavka_operator.reconcile.impact import Emptied, Forecast, as_told, bytes_to_copy, forecast
 from tests.unit.operator.fakes import NOW, cluster
 
 FORMER = ("num.io.threads",)
@@ -124,6 +125,46 @@ def test_a_node_that_goes_is_emptied_and_its_bytes_are_counted() -> None:
     told = said(cluster(), [0, 1, 2], there, survey(*parts), sizes={("t", 0): 10, ("t", 2): 5})
     assert [(node.node, node.replicas, node.size) for node in told.drains] == [(3, 2, 15)]
     assert told.refused == ()
+
+
+def pods(*ids: int, **fields: Any) -> tuple[list[WantedNode], dict[int, SeenNode]]:
+    """Brokers of a pool whose volumes end with their pods: as they are wanted, and as they are."""
+    wanted = [WantedNode(number, "new", roles=("broker",), pool="brokers", is_ephemeral=True) for number in ids]
+    return wanted, {number: replace(node, life=f"uid-{number}") for number, node in seen(*ids, **fields).items()}
+
+
+def test_nodes_whose_volumes_end_with_their_pods_copy_their_replicas_again() -> None:
+    wanted, there = pods(1, 2, 3)
+    parts = survey(at("t", 0, 1, 2), at("t", 1, 2, 3), at("u", 0, 4, 3), voters=())
+    told = forecast(cluster(), wanted, there, live(1, 2, 3), parts, NOW, sizes={("t", 0): 10, ("u", 0): 5})
+    assert told.empties == (Emptied("brokers", (1, 2, 3), 5, 25),)
+    assert (len(told.restarts), told.waits) == (3, ())
+    untold = replace(parts, doubt="its brokers were not asked")
+    assert forecast(cluster(), wanted, there, live(1, 2, 3), untold, NOW).empties == (
+        Emptied("brokers", (1, 2, 3), None, None),
+    )
+
+
+def test_only_a_pod_that_restarts_and_in_which_something_has_run_is_emptied() -> None:
+    wanted, there = pods(1, 2, 3, 4)
+    there[2] = replace(there[2], is_gated=True)
+    there[3] = replace(there[3], has_begun=False)
+    there[4] = replace(there[4], fingerprint="new", changed=())
+    told = forecast(cluster(), wanted, there, live(1, 2, 3, 4), survey(voters=()), NOW)
+    assert [pool.nodes for pool in told.empties] == [(1,)]
+    assert said(cluster(), [1], seen(1), survey(voters=())).empties == (), "volumes that outlive a pod keep the records"
+
+
+def test_a_node_that_the_roll_leaves_as_it_alone_has_records_waits_for_a_person() -> None:
+    wanted, there = pods(1, 2)
+    parts = survey(at("alone", 0, 2), at("t", 0, 1, 2), voters=())
+    told = forecast(cluster(), wanted, there, live(1, 2), parts, NOW)
+    (words,) = told.waits
+    assert words.startswith(
+        "broker 2 would come back empty: its volumes end with its pod, and no other replica of alone-0"
+    )
+    assert words.endswith("kavka.dev/forget-volumes=uid-2")
+    assert told.empties == (Emptied("brokers", (1, 2), 2, None),), "what is alone on a node is copied by nobody"
 
 
 def test_a_node_that_cannot_be_emptied_is_refused() -> None:
