@@ -2,7 +2,8 @@
 
 An operator of its own imports for two seconds of a processor, and tests start a hundred of them. Each has its own
 settings, log and process; what it imports is the same for all, and nothing of it has run before the fork. A line of
-standard input says what to start, and one of standard output which process it is. How a process ended is written where
+standard input says what to start, one of standard output which process it is, and the next of standard input that a
+descriptor of it is open. How a process ended is written where
 the line said, as only its parent can be told.
 """
 
@@ -32,6 +33,10 @@ from tests.kube import operating
 WRITTEN_SECONDS_MAX = 10.0
 POLL_SECONDS = 0.001
 ASKING = threading.Lock()
+OPENED = "opened\n"
+"""The line of standard input by which the process that forks may wait for the operator's end: before, its id could be
+of nothing any more, or of another process.
+"""
 
 
 @dataclass(slots=True)
@@ -80,7 +85,10 @@ def start(arguments: Sequence[str], environment: dict[str, str], log: Path) -> O
         assert forks.stdout is not None
         forks.stdin.write(json.dumps(asked) + "\n")
         forks.stdin.flush()
-        return Operator(int(forks.stdout.readline()), ended)
+        operator = Operator(int(forks.stdout.readline()), ended)
+        forks.stdin.write(OPENED)
+        forks.stdin.flush()
+        return operator
 
 
 def end() -> None:
@@ -108,13 +116,14 @@ def main() -> None:
     signal.signal(signal.SIGCHLD, lambda *_: note_ended(running))
     for line in sys.stdin:
         asked = json.loads(line)
-        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # until it is known whose end is told
+        signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGCHLD})  # until who asked has a descriptor of it
         pid = os.fork()
         if pid == 0:
             be_operator(asked)
         running[pid] = Path(asked["ended"])
-        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
         print(pid, flush=True)
+        assert sys.stdin.readline() in {OPENED, ""}, "the next operator is asked for before the last is known"
+        signal.pthread_sigmask(signal.SIG_UNBLOCK, {signal.SIGCHLD})
 
 
 def note_ended(running: dict[int, Path]) -> None:
