@@ -18,7 +18,7 @@ from pathlib import Path
 from string import Template
 
 from e2e.identities import ETC, PKI, issue_all
-from e2e.inside import LOADED, LOG
+from e2e.inside import LOADED, LOG, load_newer
 from e2e.machine import (
     DNS_ADDRESS,
     HOST_ADDRESS,
@@ -53,10 +53,13 @@ POLL_SECONDS = 0.1
 
 
 def up() -> None:
-    """Start the node, and wait until pods can run on it. Raises SystemExit or TimeoutError."""
+    """Start the node, and wait until pods can run on it; one that runs already gets the images that were built since.
+    Raises SystemExit or TimeoutError.
+    """
     demand()
     if is_alive(NODE_PID):
-        raise SystemExit("error: the node runs already; python -m e2e.cluster down ends it")
+        load_newer()
+        return
     for name in (name for names in PACKAGES.values() for name in names if name != "kstatus"):
         program(name)
     for directory in (PKI, ETC, LOG):

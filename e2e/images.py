@@ -71,15 +71,15 @@ int main(void) {{ fputs("{LAST_WORDS}\\n", stderr); return 1; }}
 """
 
 
-def build_all() -> None:
-    """Build what is lacking: the small ones of the tests, the base, and those of the Dockerfile."""
+def build_all(targets: Sequence[str] = TARGETS) -> None:
+    """Build what is lacking: the small ones of the tests, the base, and these of the Dockerfile."""
     demand()
     IMAGES.mkdir(parents=True, exist_ok=True)
     build_program(IMAGES / "pause.tar", "kavka.local/pause:1", PAUSE)
     build_program(IMAGES / "broken.tar", f"kavka.local/broker:{BROKEN_TAG}", BROKEN)
     build_base(BASE_TAR)
     stamp = checksum()
-    lacking = [target for target in TARGETS if not is_made(target, stamp)]
+    lacking = [target for target in targets if not is_made(target, stamp)]
     with builder(lacking):
         for target in lacking:
             build(target, IMAGES / f"{target}.tar")

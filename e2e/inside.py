@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import threading
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 from e2e.identities import ETC, PKI
@@ -23,6 +24,8 @@ OWN = (
     *("var/log/pods", "var/log/containers", "etc/cni/net.d"),
 )
 """Directories that the node's programs use, which are directories of the state here."""
+SOCKET = STATE / "run/containerd/containerd.sock"
+"""Where containerd is reached, from the node and from the machine."""
 RESTART_SECONDS = 1.0
 READY_SECONDS_MAX = 300.0
 POLL_SECONDS = 0.1
@@ -116,12 +119,26 @@ def load_images() -> None:
     """Give containerd the images that were built."""
     LOADED.unlink(missing_ok=True)
     wait_for("ctr", "version")
-    for image in sorted(IMAGES.glob("*.tar")):
-        run("ctr", "--namespace", "k8s.io", "images", "import", image)
-    for target in TARGETS:
-        name = f"kavka.local/{target}"
-        run("ctr", "--namespace", "k8s.io", "images", "tag", "--force", f"{name}:{TAG}", f"{name}:{NEXT_TAG}")
+    load(sorted(IMAGES.glob("*.tar")))
+
+
+def load_newer() -> None:
+    """Give the containerd of the node that runs the images that were built since. To be asked by the machine."""
+    loaded = LOADED.stat().st_mtime
+    load([image for image in sorted(IMAGES.glob("*.tar")) if image.stat().st_mtime > loaded])
+
+
+def load(archives: Sequence[Path]) -> None:
+    """Import archives of images, and give those of the Dockerfile their other name."""
+    containerd = ("ctr", "--address", str(SOCKET), "--namespace", "k8s.io", "images")
+    begun = time.time()
+    for image in archives:
+        run(*containerd, "import", image)
+        if image.stem in TARGETS:
+            name = f"kavka.local/{image.stem}"
+            run(*containerd, "tag", "--force", f"{name}:{TAG}", f"{name}:{NEXT_TAG}")
     LOADED.touch()
+    os.utime(LOADED, (begun, begun))  # an archive that was written meanwhile is newer
 
 
 def etcd() -> tuple[str, ...]:

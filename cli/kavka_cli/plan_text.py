@@ -95,9 +95,9 @@ def _emptied(pool: Emptied) -> str:
     known += [] if pool.size is None else [size(pool.size)]
     copied = f" ({', '.join(known)})" if known else ""
     return (
-        f"empties: {named(pool.nodes)}, as storage of pool {pool.pool} ends with the pod (type: Ephemeral); each new pod waits"
-        f" at its scheduling gate {GATE} until no record counts on its broker alone, and copies the replicas again from"
-        f" other brokers{copied}"
+        f"empties: {named(pool.nodes)}, as storage of pool {pool.pool} ends with the pod (type: Ephemeral);"
+        f" each new pod waits at its scheduling gate {GATE} until no record counts on its broker alone,"
+        f" and copies the replicas again from other brokers{copied}"
     )
 
 

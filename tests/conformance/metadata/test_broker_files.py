@@ -29,8 +29,8 @@ VALUES = {
     **dict.fromkeys((ConfigType.INT, ConfigType.LONG, ConfigType.SHORT, ConfigType.DOUBLE), NUMBERS),
     **dict.fromkeys((ConfigType.STRING, ConfigType.LIST), ("", "nonsense")),
 }
-#: Kavka refuses what would leave a node without a second chance, retention below -1 in any unit, and what no topic can be
-#: created with: Apache Kafka takes it, and refuses each creation of the topic.
+#: Kavka refuses what would leave a node without a second chance, retention below -1 in any unit, and what no topic can
+#: be created with: Apache Kafka takes that, and refuses each creation of the topic.
 STRICTER = {
     *((f"{name}.segment.bytes", "1") for name in ("offsets.topic", "transaction.state.log")),
     *((f"{name}num.partitions", "1048576") for name in ("", "offsets.topic.", "transaction.state.log.")),

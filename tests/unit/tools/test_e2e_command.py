@@ -3,7 +3,7 @@
 import pytest
 
 from e2e import cluster, images
-from e2e.__main__ import main, pytest_words
+from e2e.__main__ import main, pytest_words, wanted_images
 
 ALWAYS = ["-q", "-p", "no:randomly"]
 
@@ -13,12 +13,30 @@ ALWAYS = ["-q", "-p", "no:randomly"]
     [
         ([], ["e2e"]),
         (["--keep", "-k", "broker"], ["e2e", "-k", "broker"]),
+        (["--images", "broker,operator", "-x"], ["e2e", "-x"]),
         (["e2e/test_broker_image.py"], ["e2e/test_broker_image.py"]),
         (["-x", "e2e/test_broker_image.py::test_it"], ["-x", "e2e/test_broker_image.py::test_it"]),
     ],
 )
 def test_a_file_that_is_named_is_run_alone(words: list[str], asked: list[str]) -> None:
     assert pytest_words(words) == [*ALWAYS, *asked]
+
+
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        (["-x"], ["broker", "operator", "audit", "audit-spark", "former"]),
+        (["--images", "operator,former"], ["operator", "former"]),
+    ],
+)
+def test_images_that_are_named_are_built_alone(words: list[str], wanted: list[str]) -> None:
+    assert wanted_images(words) == wanted
+
+
+@pytest.mark.parametrize("words", [["--images"], ["--images", "brokr"]])
+def test_an_image_of_no_such_name_is_refused(words: list[str]) -> None:
+    with pytest.raises(SystemExit, match="write some of broker,operator,audit,audit-spark,former"):
+        wanted_images(words)
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
