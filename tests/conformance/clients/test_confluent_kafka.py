@@ -52,6 +52,16 @@ def consume(server: Server, topic: str, group: str, count: int, protocol: str = 
 
 
 @PROTOCOLS
+def test_a_subscription_by_an_expression(server: Server, name: str, protocol: str) -> None:
+    """librdkafka matches it itself in the classic protocol, and has the broker match it in the new one."""
+    for topic in (name, f"{name}-more", f"not-{name}"):
+        create(server, topic)
+        produce(server, topic)
+    seen = consume(server, f"^{name}(-.*)?", name, 2 * COUNT, protocol)
+    assert sorted(seen) == sorted(RECORDS * 2)
+
+
+@PROTOCOLS
 def test_produce_consume_commit_resume(server: Server, name: str, protocol: str) -> None:
     create(server, name)
     produce(server, name)
