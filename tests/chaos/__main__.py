@@ -37,6 +37,7 @@ def options() -> argparse.Namespace:
     parser.add_argument("--only", action="append", choices=[nemesis.name for nemesis in ALL], help="may be repeated")
     parser.add_argument("--strangers", action="store_true", help="judge the memory of a node beside unknown clients")
     parser.add_argument("--still", action="store_true", help="nobody moves replicas and votes meanwhile")
+    parser.add_argument("--transactions", action="store_true", help="transactions beside, judged by tests/histories")
     parser.add_argument("--short", action="store_true", help="short faults")
     parser.add_argument("--json", type=Path, help="write the report there as well")
     parser.add_argument("--keep", type=Path, help="keep configurations, logs and data in this new directory")
@@ -61,7 +62,10 @@ def main() -> int:
     enter(["-m", "tests.chaos", *sys.argv[1:]])
     nemeses = [nemesis for nemesis in ALL if not chosen.only or nemesis.name in chosen.only]
     has_moves = chosen.product == KAVKA and not chosen.still
-    plan = Plan(chosen.seed, SHORT if chosen.short else LONG, 1.0, chosen.minutes, nemeses, has_moves=has_moves)
+    plan = Plan(
+        chosen.seed, SHORT if chosen.short else LONG, 1.0, chosen.minutes, nemeses,
+        has_moves=has_moves, has_transactions=chosen.transactions,
+    )  # fmt: skip
     node_ids = range(1, chosen.nodes + 1)
     root = Path(tempfile.mkdtemp(prefix="kavka-chaos-"))
     in_memory(root)

@@ -7,26 +7,32 @@ the report, and too much of it is a failure. Which faults come, and whom they hi
 
 import random
 import time
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import islice
 from typing import Final
 
 from confluent_kafka import Consumer, KafkaException, TopicPartition
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from tests.chaos import transactions
 from tests.chaos.asking import partitions_of
+from tests.chaos.copies import LINES_SHOWN_MAX, copies
 from tests.chaos.latencies import Others, p99_ms
 from tests.chaos.moves import Mover
 from tests.chaos.nemeses import ALL, Nemesis
 from tests.chaos.nodes import Cluster
+from tests.chaos.transactions import Transactions
 from tests.chaos.transient import Transient
 from tests.chaos.workload import GROUP, QUIET, TOPIC, Workload
+from tests.sim.history import WORST_MAX
 
 PARTITIONS: Final = 6
 WHOLE_SECONDS_MAX: Final = 90.0
 ADMIN_SECONDS_MAX: Final = 60.0
 POLL_SECONDS: Final = 0.1
 INTERNAL: Final = "__consumer_offsets"
+TRANSACTION_STATE: Final = "__transaction_state"
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +48,12 @@ class Plan:
     readers: int = 2
     values_a_second: int = 300  # of each producer
     has_moves: bool = True
+    has_transactions: bool = False
+
+    @property
+    def topics(self) -> Sequence[str]:
+        """Those that must be whole again after each fault."""
+        return (TOPIC, INTERNAL, *((*transactions.TOPICS, TRANSACTION_STATE) if self.has_transactions else ()))
 
 
 @dataclass(slots=True)
@@ -73,7 +85,10 @@ class Report:
     others: Others = field(default_factory=Others)
     last_strike: str = ""
     topics: int = 0  # that came, were written, read and deleted
+    transactions: str = ""
+    epochs_raised: int = 0  # by the library of producers, upon an answer out of order or a message given up
     anomalies: list[str] = field(default_factory=list)
+    evidence: list[str] = field(default_factory=list)  # of records that are there twice
 
     def text(self) -> str:
         """The table that a person reads."""
@@ -91,8 +106,13 @@ class Report:
         lines += [f"left out: {what}" for what in self.left_out]
         lines.append(f"{self.sent:,} values sent, {self.acknowledged:,} acknowledged, {self.unknown:,} of unknown fate")
         moved = ", ".join(f"{name} {count}" for name, count in sorted(self.moves.items()))
-        lines.append(f"meanwhile: {moved or 'nothing moved'}; {self.topics} topics came and went")
+        lines.append(
+            f"meanwhile: {moved or 'nothing moved'}; {self.topics} topics came and went;"
+            f" producers raised their epochs {self.epochs_raised} times"
+        )
+        lines += [line for line in (self.transactions,) if line]
         lines += self.anomalies or ["nothing lost, duplicated, reordered or inconsistent"]
+        lines += self.evidence
         return "\n".join(lines)
 
 
@@ -101,11 +121,17 @@ def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Rep
     report = Report(cluster.product, len(cluster.nodes), plan.seed)
     began = time.monotonic()
     cluster.start_all()
-    create_topic(cluster)
+    create_topics(cluster, {TOPIC: PARTITIONS})
     workload = Workload(cluster.bootstrap, PARTITIONS, plan.producers, plan.readers, plan.values_a_second)
     wait_whole(cluster, (TOPIC,))
     mover = Mover(cluster, workload.places, random.Random(f"moves {plan.seed}"))
     transient = Transient(cluster, workload.failures)
+    others = None
+    if plan.has_transactions:
+        create_topics(cluster, dict.fromkeys(transactions.TOPICS, transactions.PARTITIONS))
+        others = Transactions(cluster.bootstrap, plan.seed, workload.failures)
+        others.start()
+        others.wait_until_they_move()
     workload.start()
     transient.start()
     try:
@@ -117,22 +143,46 @@ def run(cluster: Cluster, plan: Plan, say: Callable[[str], None] = print) -> Rep
             mover.start()
         for nemesis in schedule(cluster, plan, report, began):
             report.faults.append(suffer(cluster, workload, nemesis, plan, report, say))
+            if others is not None:
+                others.wait_until_they_move()
         mover.finish()
         transient.finish()
         workload.finish()
+        if others is not None:
+            others.finish()
     except AssertionError as problem:
         report.anomalies.append(f"not-live: after {report.last_strike or 'the start'}: {problem}")
     finally:
         workload.is_stopping, workload.is_reading = True, False
         mover.stop()
         transient.stop()
+        if others is not None:
+            others.stop()
+    if others is not None:
+        report.transactions = others.text()
+        report.anomalies += others.anomalies()
     report.moves, report.topics = dict(mover.done), transient.topics
     history = workload.history
     report.seconds = time.monotonic() - began
     report.sent, report.acknowledged = len(history.sends), history.acknowledged_count
     report.unknown = report.sent - report.acknowledged
     report.anomalies += workload.failures + history.anomalies()
+    report.epochs_raised = sum(library.raises for library in workload.library.values())
+    report.evidence = list(evidence(cluster, workload))
     return report
+
+
+def evidence(cluster: Cluster, workload: Workload) -> Iterator[str]:
+    """Who wrote the copies of records that are there twice, and what their producers' library noted."""
+    data = {node.node_id: [disk.data for disk in node.disks] for node in cluster.nodes}
+    names: dict[str, None] = {}
+    for value, *places in islice(workload.history.doubles(), WORST_MAX):
+        names[workload.history.sends[value].producer] = None
+        for place, offset in places:
+            yield from copies(data, place, offset)
+    for name in names:
+        lines = list(workload.library[name].lines)[-LINES_SHOWN_MAX:] if name in workload.library else ()
+        yield from (f"{name}: {line}" for line in lines)
 
 
 def schedule(cluster: Cluster, plan: Plan, report: Report, began: float) -> Iterator[Nemesis]:
@@ -165,7 +215,7 @@ def suffer(
     note = beside_the_slow(cluster, workload, report.others)
     healed = time.monotonic()
     cluster.start_all()
-    wait_whole(cluster, (TOPIC, INTERNAL))
+    wait_whole(cluster, plan.topics)
     whole = time.monotonic()
     wait_for_acknowledgements(workload)
     workload.wait_until_the_group_moves()
@@ -196,11 +246,12 @@ def beside_the_slow(cluster: Cluster, workload: Workload, others: Others) -> str
     return f"p99 of partitions without a replica there {p99_ms(found):.0f} ms" if found else "no partition beside it"
 
 
-def create_topic(cluster: Cluster) -> None:
+def create_topics(cluster: Cluster, partitions: Mapping[str, int]) -> None:
     admin = AdminClient({**QUIET, "bootstrap.servers": cluster.bootstrap})
-    wanted = NewTopic(TOPIC, PARTITIONS, 3, config={"min.insync.replicas": "2"})
+    wanted = [NewTopic(topic, count, 3, config={"min.insync.replicas": "2"}) for topic, count in partitions.items()]
     limits = {"operation_timeout": ADMIN_SECONDS_MAX, "request_timeout": ADMIN_SECONDS_MAX}
-    admin.create_topics([wanted], **limits)[TOPIC].result(ADMIN_SECONDS_MAX)
+    for created in admin.create_topics(wanted, **limits).values():
+        created.result(ADMIN_SECONDS_MAX)
     # Ask for the group once, so that its topic is there before the first fault.
     consumer = Consumer({**QUIET, "bootstrap.servers": cluster.bootstrap, "group.id": GROUP})
     deadline = time.monotonic() + ADMIN_SECONDS_MAX

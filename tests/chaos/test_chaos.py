@@ -12,7 +12,9 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.protocol.records.batch import set_base_offset
 from kavka_broker.protocol.records.record import build_batch
+from tests.chaos.copies import copies
 from tests.chaos.damage import metadata_files, strike
 from tests.chaos.power import CHECKPOINT, METADATA_LOG, lose_unsynced, position_of
 from tests.sim.history import History
@@ -34,9 +36,11 @@ def chaos(directory: Path, *arguments: str) -> str:
 
 def test_nothing_acknowledged_is_lost_when_processes_die_or_stop(tmp_path: Path) -> None:
     said = chaos(
-        tmp_path, "--only", "kill-leader", "--only", "pause-leader", "--only", "lose-power", "--only", "stop-one"
-    )
+        tmp_path, "--transactions", "--only", "kill-leader", "--only", "pause-leader", "--only", "lose-power",
+        "--only", "stop-one",
+    )  # fmt: skip
     assert "nothing lost, duplicated, reordered or inconsistent" in said
+    assert "transactions committed" in said
 
 
 @pytest.mark.root
@@ -142,3 +146,24 @@ def test_the_judge_has_teeth(told: list[tuple[str, int]], found: dict[int, str],
     judged.read_finally(PLACE, found)
     anomalies = judged.anomalies()
     assert any(line.startswith(anomaly) for line in anomalies) if anomaly else not anomalies
+
+
+def test_copies_of_a_record_are_told_by_their_batches(tmp_path: Path) -> None:
+    batches = [
+        build_batch([(None, b"a"), (None, b"b")], base_offset=0, producer_id=7, producer_epoch=epoch, base_sequence=3)
+        for epoch in (0, 1)
+    ]
+    set_base_offset(batches[1], 2)
+    data = {node_id: [tmp_path / f"{node_id}"] for node_id in (1, 2, 3)}
+    for node_id, content in ((1, b"".join(batches)), (2, b"".join(batches) + bytes(4096)), (3, bytes(batches[0]))):
+        log = tmp_path / f"{node_id}" / "t-0"
+        log.mkdir(parents=True)
+        (log / "00000000000000000000.log").write_bytes(content)
+
+    first, second = copies(data, PLACE, 1), copies(data, PLACE, 3)
+
+    assert "t-0@1: producer id 7, epoch 0, sequence 4 of a batch from base sequence 3 to 4 at 0 to 1," in first[0]
+    assert first[0].endswith("; on 1, 2, 3")
+    assert "t-0@3: producer id 7, epoch 1, sequence 4 of a batch from base sequence 3 to 4 at 2 to 3," in second[0]
+    assert second[0].endswith("; on 1, 2")
+    assert copies(data, PLACE, 4) == ["t-0@4: on no node"]

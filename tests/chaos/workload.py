@@ -17,6 +17,7 @@ from typing import Any, Final
 from confluent_kafka import Consumer, KafkaError, KafkaException, Message, Producer, TopicPartition
 from confluent_kafka.admin import AdminClient
 
+from tests.chaos.copies import NOTED, LibraryLog
 from tests.chaos.latencies import Latencies
 from tests.sim.history import History, Place
 from tests.support.committed import committed
@@ -76,6 +77,7 @@ class Workload:
         self.complaints: dict[str, str] = {}  # what the library last told each reader
         self.is_asking = False  # where the readers are: something is wrong with the group
         self.standing: dict[str, str] = {}  # and what each of them answers
+        self.library: dict[str, LibraryLog] = {}  # of each producer
         self._lock = threading.Lock()
         self._rate = values_a_second
         self._producers = [self._thread(self._produce, f"p{number}") for number in range(producers)]
@@ -127,11 +129,12 @@ class Workload:
 
     def _produce_until_fatal(self, name: str, number: int, only: Place | None) -> int:
         """Send until the producer cannot go on or the run ends; the number that comes next."""
+        library = self.library[name] = LibraryLog(name)
         producer = Producer({
-            **QUIET, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "acks": "all",
+            **QUIET, **NOTED, "bootstrap.servers": self.bootstrap, "enable.idempotence": True, "acks": "all",
             "linger.ms": 5, "delivery.timeout.ms": DELIVERY_MS_MAX, "request.timeout.ms": 10_000,
             "queue.buffering.max.messages": 20_000,
-        })  # fmt: skip
+        }, logger=library.logger)  # fmt: skip
         places, rate = (self.places, self._rate) if only is None else ([only], VALUES_A_SECOND)
         is_fatal = False
         while not (self.is_stopping or is_fatal):

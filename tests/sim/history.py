@@ -152,13 +152,18 @@ class History:
                 kind = "unseen" if send.offset is not None and send.offset > end else "lost-write"
                 yield f"{kind}: {send.value} was acknowledged at {place_text(send.place)}@{send.offset}, end {end}"
 
-    def _duplicates(self) -> Iterator[str]:
+    def doubles(self) -> Iterator[tuple[str, tuple[Place, int], tuple[Place, int]]]:
+        """Values that the final reads have found at a second place: the value, the first place and the other."""
         where: dict[str, tuple[Place, int]] = {}
         for place, records in self.finals.items():
             for offset, value in records.items():
                 first = where.setdefault(value, (place, offset))
                 if first != (place, offset):
-                    yield f"duplicate: {value} at {place_text(first[0])}@{first[1]} and {place_text(place)}@{offset}"
+                    yield value, first, (place, offset)
+
+    def _duplicates(self) -> Iterator[str]:
+        for value, first, other in self.doubles():
+            yield f"duplicate: {value} at {place_text(first[0])}@{first[1]} and {place_text(other[0])}@{other[1]}"
 
     def _nonmonotonic_polls(self) -> Iterator[str]:
         for poll in self.polls.values():

@@ -74,6 +74,10 @@ class Record:
     def polled(self, process: str, place: Place, records: Sequence[tuple[int, str]], began: float, now: float) -> None:
         self._polls.append(Operation(process, Kind.POLL, (Poll({place: records}),), Outcome.OK, began, now))
 
+    def chose(self, process: str, kind: Kind, places: Sequence[Place], now: float) -> None:
+        """A reader was assigned these partitions, by itself or by its group."""
+        self._polls.append(Operation(process, kind, (), Outcome.OK, now, now, keys=tuple(places)))
+
     def history(self, finals: Mapping[Place, Mapping[int, str]], group: str, offsets: Mapping[Place, int]) -> History:
         """All of it, with what is there at the end."""
         operations = [*(written.operation() for written in self.transactions), *self._polls]
