@@ -33,6 +33,7 @@ from tests.sim.handovers import Handovers
 from tests.sim.history import History, Place
 from tests.sim.invariants import Invariant, Invariants
 from tests.sim.joining import joins_complete
+from tests.sim.large_groups import large_by
 from tests.sim.log_starts import Trim
 from tests.sim.loop import Deadlock, Ended, Escaped, Exhausted, SimFuture, SimLoop
 from tests.sim.loop_syncs import LoopSyncs
@@ -303,6 +304,7 @@ class Simulation:
             watching(self.loop),
             slices_of(self.shape.handovers_a_turn),
             rooms_from(1),
+            large_by(self.seed),
             names_up_to(NAMES_BYTES),
         ):
             try:

@@ -51,6 +51,8 @@ CONSUMER_GROUP: Final = "consumers"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TOPICS: Final = ("spare-consumed0", "spare-consumed1", "spare-consumed2")
 PARTITIONS_MAX: Final = 6
+#: Expressions, and the names of topics that they match.
+EXPRESSIONS: Final = {"spare-consumed.*": TOPICS, "spare-consumed[12]": TOPICS[1:]}
 LEAVES, LEAVES_FOR_A_WHILE = -1, -2
 #: Of a session, for which a member that hears nothing has what it has: a coordinator's clock may run a tenth too fast.
 SHARE_OF_SESSION: Final = 0.88
@@ -82,10 +84,12 @@ class Consumer(Grouped):
 
     def __init__(self, *details: Any) -> None:
         super().__init__(*details)
-        self._restlessness = self.random.choice((0.02, 0.06, 0.15))
+        self._restlessness = self.random.choice((0.03, 0.08, 0.2))
         self._lives = 0
         self._left: list[tuple[Held, int]] = []  # what it has given up, and the epoch in which it had it
+        self._is_back = False  # after it has left for a while
         self.topics: tuple[str, ...] = ()
+        self.regex = ""
         self._subscribe()
         self._begin_anew()
 
@@ -96,6 +100,12 @@ class Consumer(Grouped):
     def _subscribe(self) -> None:
         count = self.random.choices(range(len(TOPICS) + 1), (1, 6, 6, 6))[0]
         self.topics = tuple(self.random.sample(TOPICS, count))
+        self.regex = self.random.choice(list(EXPRESSIONS)) if self.random.random() < 0.15 else ""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Of all topics that it subscribes to."""
+        return tuple(dict.fromkeys((*self.topics, *EXPRESSIONS.get(self.regex, ()))))
 
     def _begin_anew(self) -> None:
         """Be another process."""
@@ -112,7 +122,7 @@ class Consumer(Grouped):
         self._revoked_at = self._unheard_since = 0.0
         self._heard_until = float("inf")
         self._said: frozenset[Held] = frozenset()
-        self._said_topics: tuple[str, ...] = ()
+        self._said_names: tuple[tuple[str, ...], str] = ((), "")
 
     def _is_fenced(self) -> None:
         """Forget everything: others may have it. Commits that are on their way may arrive yet."""
@@ -151,8 +161,9 @@ class Consumer(Grouped):
         if self._says_all:
             request.rebalance_timeout_ms = self.rebalance_ms
             request.server_assignor = self.assignor
-        if self._says_all or self.topics != self._said_topics:
+        if self._says_all or (self.topics, self.regex) != self._said_names:
             request.subscribed_topic_names = list(self.topics)
+            request.subscribed_topic_regex = self.regex
         if self._says_all or owned != self._said:
             request.topic_partitions = by_topic(owned)
         return request
@@ -160,7 +171,7 @@ class Consumer(Grouped):
     async def _beat(self) -> None:
         """Send a heartbeat and take the answer. Raises Again."""
         asked, request, owned = self.loop.time(), self._heartbeat(), frozenset(self.owned)
-        topics = self.topics
+        names = self.topics, self.regex
         self._unheard_since = self._unheard_since or asked
         self._says_all = True  # until it has an answer
         address = await self.find()
@@ -173,7 +184,9 @@ class Consumer(Grouped):
         if answer.error_code:
             self._refused(answer.error_code, answer.error_message)
         self.record.heartbeats += 1
-        self._says_all, self._said, self._said_topics = False, owned, topics
+        self.record.succeeded += self._is_back and bool(answer.assignment and answer.assignment.topic_partitions)
+        self._is_back = False
+        self._says_all, self._said, self._said_names = False, owned, names
         if is_current and answer.member_epoch < self.epoch:
             self.record.object(f"epoch-back: {self.member_id} was in {self.epoch}, and is in {answer.member_epoch}")
         self.epoch = answer.member_epoch
@@ -302,7 +315,8 @@ class Consumer(Grouped):
 
     async def _go_astray(self) -> None:
         """Subscribe to something else, leave, crash, or sleep past the session. Raises Again, or returns."""
-        match self.random.choices(("subscribes", "leaves", "crashes", "sleeps"), (5, 2, 2, 1))[0]:
+        leaves = 2 if self.instance is None else 6
+        match self.random.choices(("subscribes", "leaves", "crashes", "sleeps"), (5, leaves, 2, 1))[0]:
             case "subscribes":
                 self._subscribe()
                 self.doing = "subscribes"
@@ -330,6 +344,7 @@ class Consumer(Grouped):
             await self.call(request, ConsumerGroupHeartbeatResponse, min(ANSWER_MS, self.session_ms // 2))
         finally:
             self._begin_anew()
+        self._is_back = for_a_while
         await asyncio.sleep(self.random.choice((0.0, 0.5, 1.5 * self.session_ms / 1000)))
         if self.random.random() < 0.4:
             self._subscribe()
@@ -391,7 +406,7 @@ class Consumers(Workload):
         self.record.objected = self.simulation.fail
         self.record.forgettings = lambda: self.simulation.events.counts["groups.expired"]
         self._seen: dict[str, Seen] = {}
-        static, self._assignor = self.random.choice((0, 1, 2, 4)), self.random.choice((None, "uniform", "range"))
+        static, self._assignor = self.random.choice((0, 1, 4)), self.random.choice((None, "uniform", "range"))
         rebalance_ms = self.random.choice((1_500, 4_000))
         self.members = [self.as_client(Consumer, f"consumer{n}") for n in range(self.random.choice((2, 3, 4)))]
         for number, member in enumerate(self.members):
@@ -453,11 +468,7 @@ class Consumers(Workload):
         return [
             Share(
                 member.member_id,
-                {
-                    topic.topic_id: len(topic.partitions)
-                    for topic in map(topics.get, member.topics)
-                    if topic is not None
-                },
+                {topic.topic_id: len(topic.partitions) for topic in map(topics.get, member.names) if topic is not None},
                 frozenset(member.owned),
                 member.epoch,
             )
@@ -479,6 +490,7 @@ class Consumers(Workload):
             consumed_given_up=record.given_up,
             consumed_commits=record.commits,
             consumed_commits_refused=record.refused,
+            consumed_succeeded=record.succeeded,
             consumed_taken_over=record.late_taken,
         )
         return [*record.problems[:WORST_MAX], *await self._disagreement()]

@@ -11,6 +11,7 @@ member anything here, and no session lasts longer for it (commits to it fail, as
 | epoch-back | the epoch of a member, or of its group, falls |
 | epoch-ahead | a member is in an epoch before its target is computed, or a target before the group's epoch |
 | epoch-still | the group's epoch stays where a member subscribes to other topics |
+| target-lost | a target has fewer partitions than before, in the same epoch |
 | epoch-lost | the next coordinator is behind an epoch that a member has been told |
 | stale-commit | a commit of an epoch that its member had left was taken, and another member had the partition since |
 | refused-commit | one was refused for its epoch, though its member had the partition since then (KIP-1251) |
@@ -39,6 +40,7 @@ class Claim:
     """What one member has, and how long that counts if it hears nothing more."""
 
     places: frozenset[Held] = frozenset()
+    counted: frozenset[Held] = frozenset()  # those of them that a coordinator has confirmed whose word counts
     until: float = -1.0
     revokes_until: float = float("inf")  # of a member that is to give something up, and is fenced if it does not
 
@@ -55,6 +57,7 @@ class Seen:
     epoch: int = -1
     assignment_epoch: int = -1
     topics: dict[str, frozenset[str]] = field(default_factory=dict)  # that each member subscribes to
+    targets: int = 0  # partitions in all targets
 
 
 class Holdings:
@@ -70,7 +73,9 @@ class Holdings:
         self._taken: dict[Held, list[tuple[float, str]]] = {}  # when a member got it, and which
         self._registers: dict[Held, Register] = {}
         self._told_epoch = 0
-        self.heartbeats = self.assignments = self.given_up = self.commits = self.refused = self.late_taken = 0
+        self.heartbeats = self.assignments = self.given_up = self.commits = self.refused = self.late_taken = (
+            self.succeeded
+        ) = 0
 
     def object(self, problem: str) -> None:
         self.problems.append(problem)
@@ -81,15 +86,15 @@ class Holdings:
     def has(self, who: str, places: Iterable[Held], now: float, until: float | None) -> None:
         """A member has these, until then if it hears no more; None where the coordinator's word does not count."""
         claim = self._claims.setdefault(who, Claim())
-        before, claim.places = claim.places, frozenset(places)
+        claim.places = frozenset(places)
         if until is None:
             return
-        claim.until = max(claim.until, until)
-        for place in sorted(claim.places - before):
+        before, claim.counted, claim.until = claim.counted, claim.places, max(claim.until, until)
+        for place in sorted(claim.counted - before):
             self._taken.setdefault(place, []).append((now, who))
             self.assignments += 1
         for other, theirs in self._claims.items():
-            common = claim.places & theirs.places
+            common = claim.counted & theirs.counted
             if other != who and common and theirs.counts(now) and claim.counts(now):
                 self.object(f"two-members: {held_text(min(common))} is with {other} and {who}")
 
@@ -102,7 +107,7 @@ class Holdings:
         """A member has nothing to do with these any more; it may have some of them still."""
         claim = self._claims.setdefault(who, Claim())
         self.given_up += len(claim.places.intersection(places))
-        claim.places = claim.places.difference(places)
+        claim.places, claim.counted = claim.places.difference(places), claim.counted.difference(places)
         claim.revokes_until = float("inf")
 
     def forgets(self, who: str) -> None:
@@ -130,10 +135,16 @@ class Holdings:
             now, before = (group.epoch, group.assignment_epoch), (seen.epoch, seen.assignment_epoch)
             self.object(f"epoch-back: the group is in {now}, and was in {before}")
         topics = {member.member_id: member.topics for member in group.members.values()}
+        targets = sum(len(indexes) for target in group.targets.values() for indexes in target.values())
+        if seen.targets > targets and (group.epoch, group.assignment_epoch) == (seen.epoch, seen.assignment_epoch):
+            self.object(
+                f"target-lost: of {seen.targets} partitions {targets} have a target, in epoch {group.epoch} still"
+            )
         for member_id in sorted(topics.keys() & seen.topics.keys()) if group.epoch == seen.epoch else ():
             if topics[member_id] != seen.topics[member_id]:
                 self.object(f"epoch-still: {member_id} subscribes to other topics, and the group is in {group.epoch}")
-        seen.epoch, seen.assignment_epoch, seen.topics = group.epoch, group.assignment_epoch, topics
+        seen.epoch, seen.assignment_epoch = group.epoch, group.assignment_epoch
+        seen.topics, seen.targets = topics, targets
         for problem in amiss_in(group):
             self.object(problem)
 

@@ -95,6 +95,7 @@ MUST_BE_REACHED: Final = {
     "played.consumed_commits": "an offset that such a member commits",
     "played.consumed_commits_refused": "a commit of an epoch that is over, or of a topic that is gone",
     "played.consumed_given_up": "a partition that it gives up for another",
+    "played.consumed_succeeded": "a static member that comes back under another id, and has its partitions",
     "played.consumed_taken_over": "a member that goes on where another has committed",
     "played.coordinated_aborted": "an aborted transaction of a coordinator of the cluster",
     "played.coordinated_committed": "a committed transaction of a coordinator of the cluster",
