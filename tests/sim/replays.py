@@ -226,15 +226,21 @@ def groups_of(image: GroupImage, gone: Any) -> Known:
 
 
 def offsets_of(image: GroupImage, gone: Any) -> Known:
-    """What counts, and what is staged, of topics that are there and always were."""
+    """What counts, and what is staged, of topics that are there and always were: others are forgotten when it is their
+    turn, and those that a load has forgotten stay in the log until their tombstones are written.
+    """
     found: Known = {}
     for group in image.groups_with_offsets():
         for topic, partitions in image.offsets(group).items():
             if not gone.is_gone(topic, 0):
-                found |= {(group, topic, index): (at.offset, at.metadata) for index, at in partitions.items()}
+                found |= {
+                    (group, topic, index): (at.offset, at.metadata)
+                    for index, at in partitions.items()
+                    if not gone.is_former(topic, at.topic_id)
+                }
     for producer_id, staged in image.staged:
         key = staged.key
-        if not gone.is_gone(key.topic, 0):
+        if not gone.is_gone(key.topic, 0) and not gone.is_former(key.topic, staged.value.topic_id):
             found["staged", producer_id, key.group, key.topic, key.partition] = staged.value.offset, staged.log_offset
     return found
 
