@@ -4,6 +4,7 @@ Every record that was acknowledged is read at least once, committed offsets carr
 members at once: each says when it gets a partition, and when it has given it up.
 """
 
+import subprocess
 import threading
 import time
 from collections.abc import Iterator
@@ -23,6 +24,7 @@ from tests.support.committed import committed
 from tests.support.nodes import Nodes, cluster
 from tests.support.servers import is_apache_kafka
 from tests.support.topics import create_topic, metadata
+from tools.ktool import command
 
 pytestmark = pytest.mark.slow
 
@@ -66,6 +68,35 @@ def under_load(nodes: Nodes) -> Iterator[History]:
     history.finish()
 
 
+class JavaMember:
+    """Apache Kafka's console consumer, which says what it reads."""
+
+    def __init__(self, nodes: Nodes, directory: Path) -> None:
+        spoken = ("group.protocol=consumer", "auto.offset.reset=earliest", "auto.commit.interval.ms=500")
+        shown = ("print.partition=true", "print.offset=true", "print.value=false")
+        options = [f"--command-property={one}" for one in spoken] + [f"--formatter-property={one}" for one in shown]
+        program = command("console-consumer", "--bootstrap-server", nodes.bootstrap, "--topic", TOPIC, "--group", GROUP)
+        self.reads: list[tuple[int, int]] = []
+        with (directory / "java-member.log").open("wb") as errors:
+            self.process = subprocess.Popen([*program, *options], stdout=subprocess.PIPE, stderr=errors, text=True)
+        self._listening = threading.Thread(target=self._listen)
+        self._listening.start()
+
+    def _listen(self) -> None:
+        assert self.process.stdout is not None
+        for line in self.process.stdout:
+            if line.startswith("Partition:"):
+                partition, offset = line.split()[:2]
+                self.reads.append((int(partition.partition(":")[2]), int(offset.partition(":")[2])))
+
+    def end(self) -> None:
+        self.process.terminate()
+        self.process.wait(SECONDS_MAX)
+        self._listening.join()
+        assert self.process.stdout is not None
+        self.process.stdout.close()
+
+
 class Story:
     """The group, and what was known of it before each fault."""
 
@@ -103,9 +134,15 @@ class Story:
         eventually("every partition is read on, and committed", is_more)
         self.known.append((time.monotonic(), found))
 
+    def described(self) -> Any:
+        return self.admin.describe_consumer_groups([GROUP], request_timeout=SECONDS_MAX)[GROUP].result()
+
     def coordinator(self) -> int:
-        told = self.admin.describe_consumer_groups([GROUP], request_timeout=SECONDS_MAX)[GROUP].result()
-        return int(told.coordinator.id)
+        return int(self.described().coordinator.id)
+
+    def shares(self) -> list[int]:
+        """How many partitions each member has, as the coordinator says."""
+        return sorted(len(member.assignment.topic_partitions) for member in self.described().members)
 
     def is_whole(self) -> bool:
         partitions = metadata(self.admin, TOPIC).topics[TOPIC].partitions.values()
@@ -195,3 +232,35 @@ def test_a_group_goes_on_without_members_and_brokers(tmp_path: Path) -> None:
             for member in [*members.members]:
                 member.leave()
                 members.remove(member)
+
+
+@pytest.mark.java
+def test_clients_of_two_kinds_share_a_group(tmp_path: Path) -> None:
+    """A Java consumer beside members of librdkafka, one of which is killed, and then the coordinator."""
+    settings: dict[str, Any] = {**SETTINGS, **GROUPS, "offsets.topic.num.partitions": "1"}
+    with cluster(tmp_path, settings=settings) as nodes:
+        create_topic(nodes, TOPIC, PARTITIONS, 3)
+        with fleet(Served(nodes.bootstrap, tmp_path), GROUP, TOPIC) as members:
+            story = Story(nodes, members)
+            java = JavaMember(nodes, tmp_path)
+            try:
+                story.start()
+                story.start()
+                eventually("three members share", lambda: story.shares() == [2, 2, 2])
+                with under_load(nodes) as history:
+                    story.note()
+                    story.kill(members.members[0])
+                    eventually("two take over from the one that was killed", lambda: story.shares() == [3, 3])
+                    story.note()
+                    coordinator = story.coordinator()
+                    nodes.kill(coordinator)
+                    story.note()
+                    nodes.start(coordinator)
+                acknowledged = {(one.partition, one.offset) for one in history.acknowledged}
+                eventually("all that was acknowledged is read", lambda: acknowledged <= {*story.reads(), *java.reads})
+            finally:
+                java.end()
+            eventually("the other one has everything", lambda: members.settled(6))
+            assert java.reads
+            assert story.went_back() == []
+            assert story.with_two() == []
