@@ -50,6 +50,11 @@ PRODUCER_P50 = Metric("produce_p50_ms", "produce p50 ms", more_is_better=False)
 PRODUCER_P99 = Metric("produce_p99_ms", "produce p99 ms", more_is_better=False)
 CONSUMER_P50 = Metric("consume_p50_ms", "consume p50 ms", more_is_better=False)
 CONSUMER_P99 = Metric("consume_p99_ms", "consume p99 ms", more_is_better=False)
+REBALANCE = Metric("rebalance_seconds", "s until it is over", more_is_better=False)
+REBALANCE_CPU = Metric("broker_cpu_seconds", "broker CPU s", more_is_better=False)
+MOVED = Metric("partitions_moved", "partitions taken away", more_is_better=False)
+EPOCHS = Metric("epochs_entered", "epochs", more_is_better=False, derived=True)
+HEARTBEATS = Metric("heartbeats", "heartbeats", more_is_better=False, derived=True)
 COST = Metric("cost", "", more_is_better=False)
 
 

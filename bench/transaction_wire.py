@@ -13,6 +13,7 @@ from typing import Final
 import crc32c
 
 from bench import wire
+from bench.flexible_wire import NO_TAGS, Reader, counted, frame, sized, text
 
 INIT_PRODUCER_ID: Final = 22
 END_TXN: Final = 26
@@ -21,7 +22,6 @@ PRODUCE_VERSION: Final = 12
 END_TXN_VERSION: Final = 5
 TIMEOUT_MS: Final = 60_000
 TRANSACTIONAL: Final = 0x10
-NO_TAGS: Final = b"\0"
 #: Errors that end by themselves: a transaction that is still being completed, a topic that has only been made now.
 RETRIABLE: Final = {3: "UNKNOWN_TOPIC_OR_PARTITION", 6: "NOT_LEADER_OR_FOLLOWER", 51: "CONCURRENT_TRANSACTIONS"}
 
@@ -36,14 +36,14 @@ class Identity:
 
 def init_producer_frame(transactional_id: str) -> bytes:
     """An InitProducerId request for a producer that has no id yet."""
-    body = _text(transactional_id) + struct.pack(">iqh", TIMEOUT_MS, -1, -1) + NO_TAGS
-    return _frame(INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, body)
+    body = text(transactional_id) + struct.pack(">iqh", TIMEOUT_MS, -1, -1) + NO_TAGS
+    return frame(INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, body)
 
 
 def end_frame(transactional_id: str, identity: Identity) -> bytes:
     """An EndTxn request that commits."""
-    body = _text(transactional_id) + struct.pack(">qh?", identity.producer_id, identity.epoch, True) + NO_TAGS
-    return _frame(END_TXN, END_TXN_VERSION, body)
+    body = text(transactional_id) + struct.pack(">qh?", identity.producer_id, identity.epoch, True) + NO_TAGS
+    return frame(END_TXN, END_TXN_VERSION, body)
 
 
 def identity_in(body: memoryview) -> tuple[int, Identity]:
@@ -54,15 +54,15 @@ def identity_in(body: memoryview) -> tuple[int, Identity]:
 
 def produce_frame(transactional_id: str, topic: str, batches: Sequence[bytes]) -> bytes:
     """A Produce request with acks=all: a batch for each partition, from the first on."""
-    parts = [struct.pack(">i", number) + _sized(batch) + NO_TAGS for number, batch in enumerate(batches)]
-    topics = _count(1) + _text(topic) + _count(len(parts)) + b"".join(parts) + NO_TAGS
-    body = _text(transactional_id) + struct.pack(">hi", -1, 30_000) + topics + NO_TAGS
-    return _frame(wire.PRODUCE, PRODUCE_VERSION, body)
+    parts = [struct.pack(">i", number) + sized(batch) + NO_TAGS for number, batch in enumerate(batches)]
+    topics = counted(1) + text(topic) + counted(len(parts)) + b"".join(parts) + NO_TAGS
+    body = text(transactional_id) + struct.pack(">hi", -1, 30_000) + topics + NO_TAGS
+    return frame(wire.PRODUCE, PRODUCE_VERSION, body)
 
 
 def produce_error(body: memoryview) -> int:
     """The first error code in the answer to `produce_frame`, 0 where there is none."""
-    reader = _Reader(body)
+    reader = Reader(body)
     reader.skip_tags()
     for _ in range(reader.count()):
         reader.skip_text()
@@ -85,61 +85,5 @@ def batch(identity: Identity, sequence: int, records: int, value: bytes) -> byte
         record = b"\0\0" + wire.varint(offset) + b"\1" + wire.varint(len(value)) + value + b"\0"
         parts.append(wire.varint(len(record)) + record)
     head = TRANSACTIONAL, records - 1, now_ms, now_ms, identity.producer_id, identity.epoch, sequence, records
-    counted = struct.pack(">hiqqqhii", *head) + b"".join(parts)
-    return struct.pack(">qiibI", 0, 9 + len(counted), -1, 2, crc32c.crc32c(counted)) + counted
-
-
-class _Reader:
-    """Reads an answer of flexible version."""
-
-    def __init__(self, body: memoryview) -> None:
-        self._body = body
-        self._position = 0
-
-    def unpack(self, layout: str) -> tuple[int, ...]:
-        found = struct.unpack_from(layout, self._body, self._position)
-        self._position += struct.calcsize(layout)
-        return found
-
-    def unsigned(self) -> int:
-        value = shift = 0
-        while True:
-            byte = self._body[self._position]
-            self._position += 1
-            value |= (byte & 0x7F) << shift
-            shift += 7
-            if byte < 0x80:
-                return value
-
-    def count(self) -> int:
-        """How many elements follow."""
-        return max(0, self.unsigned() - 1)
-
-    def skip_text(self) -> None:
-        length = self.count()
-        self._position += length
-
-    def skip_tags(self) -> None:
-        for _ in range(self.unsigned()):
-            self.unsigned()
-            length = self.unsigned()
-            self._position += length
-
-
-def _frame(api_key: int, version: int, body: bytes) -> bytes:
-    """A request with its size and header (version 2)."""
-    header = wire.HEADER.pack(api_key, version, 1, len(wire.CLIENT_ID)) + wire.CLIENT_ID + NO_TAGS
-    return struct.pack(">i", len(header) + len(body)) + header + body
-
-
-def _text(text: str) -> bytes:
-    return _sized(text.encode())
-
-
-def _sized(data: bytes) -> bytes:
-    return _count(len(data)) + data
-
-
-def _count(number: int) -> bytes:
-    """A length or a number of elements, as compact fields have it."""
-    return wire.unsigned_varint(number + 1)
+    records_counted = struct.pack(">hiqqqhii", *head) + b"".join(parts)
+    return struct.pack(">qiibI", 0, 9 + len(records_counted), -1, 2, crc32c.crc32c(records_counted)) + records_counted

@@ -1,7 +1,9 @@
 """ConsumerGroupHeartbeat (68): a member of a group of the new protocol joins, stays or leaves (KIP-848).
 
 - Epoch 0 joins, -1 leaves, -2 leaves a static member's place to its successor; otherwise it is the member's epoch.
-- The answer names the member's epoch. It has an assignment where the member said everything, or where it has changed.
+- The answer names the member's epoch, and when it is to heartbeat again: sooner while it waits for its assignment
+  (kavka.group.rebalance.heartbeat.interval.ms), where Apache Kafka always says the same.
+- It has an assignment where the member said everything, or where it has changed.
 - A member gets what the others have given up: it heartbeats until it has its whole target.
 - Topics are subscribed to by their names, and by an expression (RE2) that the whole name has to match. It matches what
   the client may DESCRIBE, and is matched again when topics have changed (after 10 s at the earliest) and each
@@ -51,27 +53,26 @@ def consumer_group_heartbeat(
         heard = broker.groups.shard(request.group_id).consumers.heartbeat(beat, settings, client.may_describe)
     except BrokerError as error:
         return refused(error)
-    interval_ms = 0 if beat.leaves else settings.heartbeat_interval_ms
     if not isinstance(heard, tuple):
-        return answer_later(heard, interval_ms, broker.slices)
+        return answer_later(heard, broker.slices)
     change, waiting = heard
-    response = at_once(answer_of(change, interval_ms))
+    response = at_once(answer_of(change))
     return response if waiting is None else when_committed(response, waiting)
 
 
-async def answer_later(heard: Awaitable[Heard], interval_ms: int, slices: Slices) -> ConsumerGroupHeartbeatResponse:
+async def answer_later(heard: Awaitable[Heard], slices: Slices) -> ConsumerGroupHeartbeatResponse:
     """Answer a member of a large group."""
     try:
         change, waiting = await heard
     except BrokerError as error:
         return refused(error)
-    response = await slices.whole(answer_of(change, interval_ms))
+    response = await slices.whole(answer_of(change))
     return response if waiting is None else await when_committed(response, waiting)
 
 
-def answer_of(change: Change, interval_ms: int) -> Work[ConsumerGroupHeartbeatResponse]:
+def answer_of(change: Change) -> Work[ConsumerGroupHeartbeatResponse]:
     response, cost = ConsumerGroupHeartbeatResponse(0, ErrorCode.NONE, None, change.member_id, change.epoch), Cost()
-    response.heartbeat_interval_ms = interval_ms
+    response.heartbeat_interval_ms = change.interval_ms
     if change.assigned is not None:
         response.assignment = Assignment()
         for topic_id, indexes in change.assigned.items():

@@ -325,6 +325,7 @@ def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> C
             config["group.consumer.min.assignment.interval.ms"],
             config["group.consumer.max.assignment.interval.ms"],
         ),
+        rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
         regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
         members_max=config["group.consumer.max.size"],
         assignors=config["group.consumer.assignors"],

@@ -68,6 +68,38 @@ def test_an_empty_expression_and_no_names_are_a_member_without_topics() -> None:
     check_heartbeat(replace(JOIN, topics=None, regex=""), (), needs_member_id=True)
 
 
+# --- the next heartbeat (docs/adr/0040) -----------------------------------------------------------------------------
+
+
+def test_a_member_that_waits_for_its_assignment_heartbeats_sooner() -> None:
+    world = World(ConsumerGroupSettings(assignment_interval_ms=1_000), t=4)
+    world.join("A")
+    world.join("B")
+
+    def beat(name: str) -> int:
+        world.beat(name)
+        return world.interval_ms
+
+    assert beat("A") == 5_000, "it has everything"
+    assert beat("B") == 500, "the next assignment is not due yet"
+    world.advance(1_000)
+    assert beat("B") == 500, "its partitions are with another member"
+    assert beat("A") == 500, "it has to give partitions up"
+    assert beat("A") == 5_000
+    assert beat("B") == 5_000
+
+
+@pytest.mark.parametrize(
+    ("rebalance_ms", "members", "expected"), [(500, 3, 500), (500, 1_500, 1_500), (500, 9_000, 5_000), (0, 3, 5_000)]
+)
+def test_many_members_that_wait_ask_a_thousand_times_a_second_at_most(
+    rebalance_ms: int, members: int, expected: int
+) -> None:
+    settings = ConsumerGroupSettings(rebalance_interval_ms=rebalance_ms)
+    assert rules.interval_ms(settings, members, is_waiting=True) == expected
+    assert rules.interval_ms(settings, members, is_waiting=False) == 5_000
+
+
 # --- expressions (K11) ----------------------------------------------------------------------------------------------
 
 

@@ -101,6 +101,7 @@ class World:
         self.sessions: dict[str, int] = {}  # when each ends, by member id
         self.revocations: dict[str, tuple[int, int]] = {}  # when a member has to be ready, and its epoch
         self.computed = 0
+        self.interval_ms = 0  # that the last answer told
 
     @property
     def group(self) -> ConsumerGroup:
@@ -205,6 +206,7 @@ class World:
             self.log.append(record)
             replay(self.groups, record.key, record.value)
         self.computed += change.has_computed
+        self.interval_ms = change.interval_ms
         if change.topics_seen != -1:
             self.groups[GROUP].topics_seen = change.topics_seen
         if change.has_matched_all:

@@ -72,6 +72,9 @@ KAVKA_KEYS: Final = {
     "kavka.group.lag.interval.ms": Definition(
         "kavka.group.lag.interval.ms", ConfigType.INT, 15_000, check=Range(1), served=True
     ),
+    "kavka.group.rebalance.heartbeat.interval.ms": Definition(
+        "kavka.group.rebalance.heartbeat.interval.ms", ConfigType.INT, 500, check=Range(0), served=True
+    ),
     "kavka.log.format": Definition(
         "kavka.log.format", ConfigType.STRING, "text", check=OneOf(("text", "json")), served=True
     ),

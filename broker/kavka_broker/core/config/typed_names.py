@@ -263,6 +263,7 @@ Whole = Literal[
     "kavka.audit.buffer.events",
     "kavka.audit.interval.ms",
     "kavka.group.lag.interval.ms",
+    "kavka.group.rebalance.heartbeat.interval.ms",
     "kavka.log.stray.retention.ms",
     "kavka.login.timeout.ms",
     "leader.imbalance.check.interval.seconds",

@@ -114,6 +114,7 @@ class Change:
     member_id: str = ""
     epoch: int = 0
     assigned: Owned | None = None
+    interval_ms: int = 0  # to the member's next heartbeat
     revokes_ms: int | None = -1
     ended: list[str] = field(default_factory=list)
     has_computed: bool = False  # a target was computed
@@ -178,9 +179,21 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSett
         is_revoking = after.state is MemberState.UNREVOKED_PARTITIONS
         change.revokes_ms = after.rebalance_timeout_ms if is_revoking else None
     change.member_id, change.epoch = after.member_id, after.epoch
+    is_waiting = epoch > assignment_epoch or not has_reached(after, assignment_epoch)
+    change.interval_ms = interval_ms(settings, len(group.members), is_waiting=is_waiting)
     if beat.is_full or after.assigned != before.assigned:
         change.assigned = after.assigned
     return change
+
+
+def interval_ms(settings: ConsumerGroupSettings, members: int, *, is_waiting: bool) -> int:
+    """How long a member waits before its next heartbeat. One that waits for its assignment asks sooner, so that a
+    rebalance takes as long as its steps and not as its heartbeats; all of a group together ask a thousand times a
+    second at most (docs/adr/0040).
+    """
+    if not is_waiting or not settings.rebalance_interval_ms:
+        return settings.heartbeat_interval_ms
+    return min(max(settings.rebalance_interval_ms, members), settings.heartbeat_interval_ms)
 
 
 def is_match_due(group: ConsumerGroup, topics_seen: int, now_ms: int, refresh_interval_ms: int) -> bool:

@@ -14,6 +14,7 @@ class ConsumerGroupSettings:
 
     session_timeout_ms: int = 45_000  # group.consumer.session.timeout.ms
     heartbeat_interval_ms: int = 5_000  # group.consumer.heartbeat.interval.ms
+    rebalance_interval_ms: int = 500  # kavka.group.rebalance.heartbeat.interval.ms
     assignment_interval_ms: int = 1_000  # group.consumer.assignment.interval.ms
     regex_refresh_interval_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     members_max: int = 2**31 - 1  # group.consumer.max.size
