@@ -1,6 +1,7 @@
 """What answers from an audit trail cost by its length: both engines, over one trail that a real client has written.
 
-    .venv/bin/python -m bench.audit [--events N]... [--engine duckdb] [--engine spark] [--output FILE.json]
+    .venv/bin/python -m bench.audit [--events N]... [--engine duckdb] [--engine spark] [--table-format delta]...
+                                    [--output FILE.json]
 
 The trail is of three brokers that nobody runs: chains as brokers make them, of what 500 principals do by 2,000 client
 ids to 1,000 topics in a day, by chance from a fixed seed. librdkafka writes it to `__audit_events` of one real broker
@@ -23,6 +24,7 @@ import time
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass
+from itertools import product
 from multiprocessing import get_context
 from multiprocessing.synchronize import Barrier
 from pathlib import Path
@@ -50,6 +52,7 @@ DAY_MS, HOUR_MS, HOURS = 86_400_000, 3_600_000, 24
 WINDOW_MS: Final = 60_000
 EVENTS: Final = (1_000_000, 10_000_000)
 ENGINES: Final = ("duckdb", "spark")
+FORMATS: Final = ("parquet", "delta")
 RUN_SECONDS_MAX: Final = 3_600.0
 LOOK_SECONDS: Final = 0.2
 QUEUE_BYTES_MAX_KB: Final = 256 << 10
@@ -61,6 +64,7 @@ class Run:
     """What a run took."""
 
     engine: str
+    table_format: str
     events: int
     which: str
     wall_seconds: float
@@ -169,9 +173,9 @@ def family(pid: int) -> list[int]:
     return [pid, *(one for child in machine.children_of(pid) for one in family(child))]
 
 
-def ask(engine: str, bootstrap: str, directory: Path, environment: Mapping[str, str]) -> tuple[float, float, float]:
+def ask(options: Sequence[str], directory: Path, environment: Mapping[str, str]) -> tuple[float, float, float]:
     """One run of the command: its seconds, those of processors, and MiB of memory. Raises SystemExit."""
-    words = ["audit", "run", "--bootstrap", bootstrap, "--engine", engine, "--directory", str(directory)]
+    words = ["audit", "run", *options, "--directory", str(directory)]
     log, begun = directory.parent / "run.log", time.perf_counter()
     process = processes.start([sys.executable, "-m", "kavka_cli", *words], log, environment)
     spent: dict[int, float] = {}
@@ -189,7 +193,7 @@ def ask(engine: str, bootstrap: str, directory: Path, environment: Mapping[str, 
         time.sleep(LOOK_SECONDS)
     processes.stop(process)
     if process.returncode:
-        raise SystemExit(f"error: {engine}: {log.read_text()[-2_000:]}")
+        raise SystemExit(f"error: {options}: {log.read_text()[-2_000:]}")
     return time.perf_counter() - begun, sum(spent.values()), most / MIB
 
 
@@ -205,25 +209,28 @@ def own_seconds(pid: int) -> float:
     return (int(fields[11]) + int(fields[12])) / machine.TICKS_PER_SECOND
 
 
-def measured(engine: str, events: int, broker: Audited, directory: Path) -> Iterator[Run]:
+def measured(engine: str, table_format: str, events: int, broker: Audited, directory: Path) -> Iterator[Run]:
     """Give both runs of an engine over what the topic has."""
+    options = ["--bootstrap", broker.bootstrap, "--engine", engine, "--table-format", table_format]
     environment = settings(directory / "conf") if engine == "spark" else {}
     for which in ("reads and answers", "answers again"):
         with machine.Meter(broker.pid) as meter:
-            wall, cpu, memory = ask(engine, broker.bootstrap, directory / "lake", environment)
+            wall, cpu, memory = ask(options, directory / "lake", environment)
         # The meter counts as the clients' what this process has waited for, which is not all that a run has started.
         others = max(0.0, (meter.cost.others_seconds + meter.cost.client_seconds - cpu) / wall)
-        yield Run(engine, events, which, wall, cpu, memory, others)
+        yield Run(engine, table_format, events, which, wall, cpu, memory, others)
 
 
 def line(run: Run) -> str:
     """Return a run as a row of a table."""
     times = f"{run.wall_seconds:.0f} s | {run.cpu_seconds:.0f} s | {run.cpu_us_per_event:.1f} us"
     figures = f"{times} | {run.memory_mib:.0f} MiB | {run.others_cores:.1f}"
-    return f"| {run.events:,} | {run.engine} | {run.which} | {figures} |"
+    return f"| {run.events:,} | {run.engine} | {run.table_format} | {run.which} | {figures} |"
 
 
-def measure(events: int, engines: Sequence[str], scratch: Path, *, is_scattered: bool = False) -> Iterator[Run]:
+def measure(
+    events: int, engines: Sequence[str], formats: Sequence[str], scratch: Path, *, is_scattered: bool = False
+) -> Iterator[Run]:
     """Give the runs over a trail of so many events, on a broker of its own."""
     broker = Audited(scratch / "broker", is_audited=True)
     broker.format()
@@ -231,9 +238,10 @@ def measure(events: int, engines: Sequence[str], scratch: Path, *, is_scattered:
     try:
         seconds = write(broker.bootstrap, events, is_scattered=is_scattered)
         print(f"{events:,} events written in {seconds:.0f} s", file=sys.stderr, flush=True)
-        for engine in engines:
-            (scratch / engine).mkdir()
-            yield from measured(engine, events, broker, scratch / engine)
+        for engine, table_format in product(engines, formats):
+            directory = scratch / f"{engine}-{table_format}"
+            directory.mkdir()
+            yield from measured(engine, table_format, events, broker, directory)
     finally:
         broker.stop()
 
@@ -243,15 +251,17 @@ def main() -> None:
     parser = argparse.ArgumentParser(prog="python -m bench.audit", description=__doc__.splitlines()[0])
     parser.add_argument("--events", type=int, action="append", help="how long the trail is; may be given again")
     parser.add_argument("--engine", choices=ENGINES, action="append")
+    parser.add_argument("--table-format", choices=FORMATS, action="append")
     parser.add_argument("--scattered", action="store_true", help="hardly two events of the same client and topic")
     parser.add_argument("--output", type=Path, metavar="FILE")
     asked = parser.parse_args()
     processes.end_all_at_exit()
     runs = []
-    print("| events | engine | run | time | processors | of an event | memory | others |\n" + "|---" * 8 + "|")
+    print("| events | engine | tables | run | time | processors | of an event | memory | others |\n" + "|---" * 9 + "|")
+    engines, formats = asked.engine or ENGINES, asked.table_format or FORMATS[:1]
     for events in asked.events or EVENTS:
         with tempfile.TemporaryDirectory(prefix="kavka-bench-") as scratch:
-            for run in measure(events, asked.engine or ENGINES, Path(scratch), is_scattered=asked.scattered):
+            for run in measure(events, engines, formats, Path(scratch), is_scattered=asked.scattered):
                 runs.append(run)
                 print(line(run), flush=True)
     if asked.output is not None:

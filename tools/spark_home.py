@@ -5,6 +5,8 @@ is in the development environment, which would be three times as large.
 
     python -m tools.spark_home        fetches what is missing, and prints where pyspark is
     python -m tools.spark_home jars   fetches the jars alone, as the image of the analytics has them
+
+The jars of Delta Lake are apart, as the image does not have them.
 """
 
 import fcntl
@@ -23,6 +25,7 @@ from tools.kafka_jars import fetch
 
 ROOT = Path(__file__).parent.parent
 HERE = Path(__file__).parent / "spark"
+DELTA = HERE / "delta"
 REQUIREMENTS = ROOT / "requirements"
 WANTED, LOCK = REQUIREMENTS / "audit.in", REQUIREMENTS / "lock.txt"
 FETCH_SECONDS_MAX = 900
@@ -55,19 +58,26 @@ def digest(content: bytes) -> str:
     return hashlib.sha256(content).hexdigest()[:16]
 
 
+def delta_jars() -> Path:
+    """The directory with the jars of Delta Lake, fetched or not."""
+    return cache_home() / "kavka" / "spark" / f"delta-{checksum(DELTA / 'pom.xml', DELTA / 'jars.sha256')}"
+
+
 def is_fetched() -> bool:
     """Whether all of it is there."""
-    return packages().exists() and jars().exists()
+    return packages().exists() and jars().exists() and delta_jars().exists()
 
 
 def spark_home() -> Path:
-    """Where pyspark is, with the jars beside; both are fetched where they are not there."""
+    """Where pyspark is, with the jars beside; all are fetched where they are not there."""
     with (cache("spark") / "lock").open("w") as lock:
         fcntl.flock(lock, fcntl.LOCK_EX)
         if not packages().exists():
             install(packages())
         if not jars().exists():
             fetch(jars(), HERE)
+        if not delta_jars().exists():
+            fetch(delta_jars(), DELTA)
     return packages()
 
 
@@ -95,7 +105,7 @@ def settings(directory: Path, others: Mapping[str, str] | None = None) -> dict[s
     """Write a directory with settings for Spark, and return the environment in which a program finds it and pyspark."""
     home = spark_home()
     directory.mkdir(parents=True, exist_ok=True)
-    listed = ",".join(str(jar) for jar in sorted(jars().glob("*.jar")))
+    listed = ",".join(str(jar) for found in (jars(), delta_jars()) for jar in sorted(found.glob("*.jar")))
     lines = {"spark.jars": listed, **(others or {})}
     (directory / "spark-defaults.conf").write_text("".join(f"{name} {value}\n" for name, value in lines.items()))
     # Its own workers are given this path too.

@@ -168,17 +168,14 @@ def check_format(wanted: Wanted) -> None:
         raise CommandError(
             f"{option}: its tables stand in a directory, and not in an S3 store yet; leave one of them out"
         )
-    if wanted.engine == "spark":
-        raise CommandError(f"{option}: Spark does not write these tables yet; leave --engine spark out")
 
 
 @contextmanager
 def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
     """Give the engine. Raises EngineError and LakeError."""
     if wanted.table_format == "delta":
-        from kavka_audit.delta.engine import DeltaDuckDB
-
-        yield DeltaDuckDB()
+        with opened_delta(wanted, found) as over_tables:
+            yield over_tables
         return
     if wanted.engine != "spark":
         yield DuckDB(partial(AuditTopic, found.bootstrap, found.security, topic_id))
@@ -186,6 +183,20 @@ def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
     from kavka_audit.spark import engine
 
     with engine.opened(found.bootstrap, java_properties(found.security), store_of(wanted)) as spark:
+        yield spark
+
+
+@contextmanager
+def opened_delta(wanted: Wanted, found: Target) -> Iterator[Engine]:
+    """Give the engine over Delta tables. Raises EngineError."""
+    from kavka_audit.delta.engine import DeltaDuckDB
+
+    if wanted.engine != "spark":
+        yield DeltaDuckDB()
+        return
+    from kavka_audit.spark import delta_engine
+
+    with delta_engine.opened(found.bootstrap, java_properties(found.security)) as spark:
         yield spark
 
 

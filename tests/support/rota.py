@@ -61,7 +61,8 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/storage/test_same_directory.py": 23,
     # A server of its own, and Spark.
     "tests/conformance/analytics/test_chains_by_spark.py": 90,
-    "tests/conformance/analytics/test_spark_run.py": 90,
+    "tests/conformance/analytics/test_delta_by_spark.py": 105,
+    "tests/conformance/analytics/test_spark_run.py": 115,
     "tests/conformance/doctor/test_open_transactions.py": 15,
     "tests/conformance/external/test_thousands.py": 38,
     "tests/conformance/external/test_users.py": 40,

@@ -26,20 +26,29 @@ def hashed(records: Frame) -> Frame:
     there; of a record without any, Spark has none to give.
     """
     is_entry = F.col("header_problem").isNull()
-    is_first_head = F.col("entry_kind").isin(*SIGNED) & (F.col("sequence") == 0)
-    fields = ("source", "entry_kind", "sequence", "written_ms", "lost")
+    fields = ("source", "sequence", "written_ms", "lost")
     return entries_of(records).select(
         "partition",
         "offset",
         *(F.when(is_entry, F.col(name)).alias(name) for name in fields),
+        *link_columns(),
+        F.when(~is_entry, F.col("headers")).alias("headers"),
+    )
+
+
+def link_columns() -> list[Column]:
+    """What of an entry tells whether it joins the one before, by columns of `entries_of`; NULL of what is none."""
+    is_entry = F.col("header_problem").isNull()
+    is_first_head = F.col("entry_kind").isin(*SIGNED) & (F.col("sequence") == 0)
+    return [
+        F.when(is_entry, F.col("entry_kind")).alias("entry_kind"),
         F.when(is_entry, F.unhex("ce_chainprevious")).alias("previous"),
         F.when(is_entry, F.unhex("ce_chainhash")).alias("hash"),
         F.when(is_entry, F.unhex("ce_chainsignature")).alias("signature"),
         F.when(is_entry, F.col("ce_chainkeyid")).alias("key_id"),
         F.when(is_entry, _hash() == F.col("ce_chainhash")).alias("has_its_hash"),
         F.when(is_entry & is_first_head, F.col("value")).alias("value"),
-        F.when(~is_entry, F.col("headers")).alias("headers"),
-    )
+    ]
 
 
 def steps_of(entries: Frame, block_offsets: int = BLOCK_OFFSETS) -> Frame:

@@ -12,10 +12,16 @@ from kavka_audit.engine import EngineError
 NO_CONNECTOR: Final = (
     "Spark lacks its connector for Kafka: name its jars by spark.jars in spark-defaults.conf (docs/how-to/audit.md)"
 )
+NO_DELTA: Final = (
+    "Spark lacks Delta Lake: name its jars by spark.jars or spark.jars.packages in spark-defaults.conf"
+    " (docs/how-to/audit.md)"
+)
 NO_STORE: Final = (
     "Spark lacks its file system for S3 stores: name its jars by spark.jars in spark-defaults.conf"
     " (docs/how-to/audit.md)"
 )
+DELTA_LACKS: Final = ("data source: delta", "org.apache.spark.sql.delta.catalog.DeltaCatalog")
+"""What errors say where the jars of Delta Lake are not there."""
 CHARACTERS_MAX: Final = 500
 
 
@@ -31,6 +37,8 @@ def told(doing: str) -> Iterator[None]:
 def words(problem: Exception) -> str:
     """Return the error in words."""
     text = _innermost(problem)
+    if any(name in text for name in DELTA_LACKS):
+        return NO_DELTA
     if "data source: kafka" in text or "DATA_SOURCE_NOT_FOUND" in text:
         return NO_CONNECTOR
     if "S3AFileSystem not found" in text:

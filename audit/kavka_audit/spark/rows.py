@@ -5,7 +5,7 @@ The rows are those of `lake.rows.row_of`. The value is read by Spark's parser of
 is left for another parser.
 """
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from functools import reduce
 from typing import Final
 
@@ -43,13 +43,15 @@ JSON: Final = {"mode": "PERMISSIVE", "columnNameOfCorruptRecord": CORRUPT, "allo
 EVENT_TYPE: Final = f"{ddl().removesuffix('>')}, `{CORRUPT}`: STRING>"
 
 
-def rows_of(records: Frame) -> Frame:
-    """Return the rows of records, which have the columns partition, offset, headers and value of the Kafka source."""
+def rows_of(records: Frame, more: Sequence[Column] = ()) -> Frame:
+    """Return the rows of records, which have the columns partition, offset, headers and value of the Kafka source.
+    `more` are columns beside those of a row, made of those of `entries_of`.
+    """
     events = entries_of(records).select("*", _event().alias("event"))
     judged = events.select("*", _problem().alias("problem"))
     # Nothing of an event that does not fit gets into a row.
     sound = judged.withColumn("event", F.when(F.col("problem").isNull(), F.col("event")))
-    return sound.select(*_columns())
+    return sound.select(*_columns(), *more)
 
 
 def _event() -> Column:

@@ -6,7 +6,7 @@ all runs in this process on the processors that the machine has.
 """
 
 import os
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import Any, Final
@@ -23,20 +23,22 @@ OPTIONS: Final = ("PYSPARK_SUBMIT_ARGS", "JAVA_TOOL_OPTIONS", "JDK_JAVA_OPTIONS"
 
 
 @contextmanager
-def session() -> Iterator[Any]:
-    """Give a session, and end it; one that is there already is given, and stays. Raises EngineError."""
+def session(others: Mapping[str, str] | None = None) -> Iterator[Any]:
+    """Give a session with settings of its own, and end it; one that is there already is given, and stays. Raises
+    EngineError.
+    """
     running = SparkSession.getActiveSession()
     if running is not None:
         yield running
         return
-    started = _started()
+    started = _started(others or {})
     try:
         yield started
     finally:
         started.stop()
 
 
-def _started() -> Any:
+def _started(others: Mapping[str, str]) -> Any:
     # Both variables are read when Spark's Java process starts. It starts no Python: no record is for Python to look at.
     os.environ.setdefault("SPARK_DRIVER_MEMORY", MEMORY)
     os.environ.setdefault("SPARK_SUBMIT_OPTS", collector(_settings(), *(os.environ.get(name, "") for name in OPTIONS)))
@@ -44,7 +46,7 @@ def _started() -> Any:
         # Starts the Java process, which reads the files with settings: what they say is known from then on.
         SparkContext.setSystemProperty("kavka.audit", "run")
         conf = SparkConf()
-        for name, value in missing(dict(conf.getAll())).items():
+        for name, value in {**others, **missing(dict(conf.getAll()))}.items():
             conf.set(name, value)
         return SparkSession.builder.config(conf=conf).getOrCreate()
     except PySparkRuntimeError as problem:

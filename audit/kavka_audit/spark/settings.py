@@ -36,6 +36,16 @@ ALWAYS: Final = {
     # Of headers with the same name the last counts, as it does for a verifier of the chain.
     "spark.sql.mapKeyDedupPolicy": "LAST_WIN",
 }
+DELTA: Final = {
+    "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
+    "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+    # Each commit reads the table's log first, which is small: Delta divides that for fifty processors.
+    "spark.databricks.delta.snapshotPartitions": "1",
+    # As Spark writes times unless it is told, no reader knows whether they are UTC.
+    "spark.sql.parquet.outputTimestampType": "TIMESTAMP_MICROS",
+    "spark.sql.session.timeZone": "UTC",  # of days
+}
+"""What a session is set to that writes Delta tables: what Delta Lake asks for, and times as deltalake writes them."""
 LOCAL: Final = {
     "spark.driver.bindAddress": "127.0.0.1",
     "spark.driver.host": "127.0.0.1",

@@ -29,6 +29,15 @@ class Source(Protocol):
         """Return the records as a frame."""
 
 
+class Stream(Protocol):
+    """Gives all records, as a query without an end does."""
+
+    def stream(self, spark: Any, begins: Mapping[int, int], batch_records_max: int) -> Any:
+        """Return the records as a frame that grows. A query without a checkpoint begins at these offsets, by partition;
+        of one with a checkpoint they name the partitions.
+        """
+
+
 class KafkaSource:
     """The audit topic of a cluster. `properties` are those that a Java client takes to be let in."""
 
@@ -51,5 +60,17 @@ class KafkaSource:
             .option("startingOffsets", json.dumps({TOPIC: begins}))
             .option("endingOffsets", json.dumps({TOPIC: ends}))
             .option("maxRecordsPerPartition", str(task_records_max))
+            .load()
+        )
+
+    def stream(self, spark: Any, begins: Mapping[int, int], batch_records_max: int) -> Any:
+        """Return the records as a frame that grows; what retention has deleted is passed over, and no end of it."""
+        reader = spark.readStream.format("kafka").options(**self._options)
+        return (
+            reader.option("assign", json.dumps({TOPIC: sorted(begins)}))
+            .option("startingOffsets", json.dumps({TOPIC: {str(name): first for name, first in begins.items()}}))
+            .option("maxOffsetsPerTrigger", str(batch_records_max))
+            .option("minPartitions", str(spark.sparkContext.defaultParallelism))
+            .option("failOnDataLoss", "false")
             .load()
         )

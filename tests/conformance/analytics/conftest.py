@@ -42,9 +42,10 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     os.environ.update(given)
     sys.path.append(str(spark_home()))
     from kavka_audit.spark.session import session
+    from kavka_audit.spark.settings import DELTA
 
     try:
-        with session() as found:
+        with session(DELTA) as found:
             found.sparkContext.setLogLevel("OFF")  # tests make it fail on purpose
             yield found
     finally:

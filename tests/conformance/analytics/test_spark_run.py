@@ -21,6 +21,7 @@ from tests.support.secured import Certificates, certificates
 from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
+from tests.unit.analytics import delta
 from tests.unit.operator.person import run
 
 pytestmark = [pytest.mark.spark, pytest.mark.java, pytest.mark.slow]
@@ -151,6 +152,33 @@ def test_a_user_with_the_least_rights_runs_it_over_tls(audited: Audited, tmp_pat
     assert code == 0, said
     offsets = [row[:2] for row in entries(directories["duckdb"], "true")]
     assert len(offsets) == len(set(offsets)) > len(both[0])
+
+
+@pytest.mark.usefixtures("as_delivered")
+def test_both_engines_write_the_same_delta_tables(audited: Audited, tmp_path: Path) -> None:
+    words = ("--bootstrap", f"localhost:{audited.port}", "--command-config", str(audited.config(tmp_path)))
+    directories = {name: tmp_path / name for name in ("spark", "duckdb")}
+    for name, directory in directories.items():
+        more = ("--engine", name, "--directory", str(directory), "--table-format", "delta")
+        code, said = run("audit", "run", *words, *more)
+        assert code == 0, said
+        assert f"{FOREIGN} are no entries, 0 were missed" in said
+    (written,) = [row for row in table(directories["spark"], "top_talkers") if row["client_id"] == "writer"]
+    assert written["records"] == RECORDS
+    found = {name: delta.entries(delta.lake_in(directory)) for name, directory in directories.items()}
+    # The trail goes on between the runs, by their own logins at least.
+    reached = {row[0]: max(other[1] for other in found["spark"] if other[0] == row[0]) for row in found["spark"]}
+    assert found["spark"] == [row for row in found["duckdb"] if row[1] <= reached.get(row[0], -1)]
+    assert len(found["spark"]) > FOREIGN
+    for directory in directories.values():
+        assert {state.verdict for state in delta.chains(delta.lake_in(directory)).values()} == {"sound"}
+
+    for name, other in (("spark", "duckdb"), ("duckdb", "spark")):
+        more = ("--engine", name, "--directory", str(directories[other]), "--table-format", "delta")
+        code, said = run("audit", "run", *words, *more)
+        assert code == 0, said
+        offsets = [row[:2] for row in delta.entries(delta.lake_in(directories[other]))]
+        assert len(offsets) == len(set(offsets)) > len(found[other])
 
 
 @pytest.mark.usefixtures("spark")

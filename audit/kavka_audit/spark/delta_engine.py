@@ -1,0 +1,40 @@
+"""The engine over Delta tables with Spark: Spark takes in the trail, and DuckDB answers from the tables."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from time import time
+from typing import Any
+
+from kavka_audit.delta.engine import DeltaDuckDB
+from kavka_audit.engine import EngineError
+from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.ingest import Ingested, Trail
+from kavka_audit.spark.delta_query import ingest
+from kavka_audit.spark.session import session
+from kavka_audit.spark.settings import DELTA
+from kavka_audit.spark.source import KafkaSource, Stream
+from kavka_audit.spark.storage import is_here
+
+
+class DeltaSpark(DeltaDuckDB):
+    """Takes in by a session of Spark. Each method raises LakeError and EngineError."""
+
+    def __init__(self, spark: Any, source: Stream, clock: Callable[[], float] = time) -> None:
+        super().__init__(clock)
+        self._spark, self._source = spark, source
+
+    def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
+        """Take in what is new; gives what was read at the end."""
+        return ingest(self._spark, lake, trail, self._source, int(self._clock() * 1000))
+
+
+@contextmanager
+def opened(bootstrap: str, properties: Mapping[str, str]) -> Iterator[DeltaSpark]:
+    """Give an engine that reads the audit topic of a cluster. Raises EngineError."""
+    with session(DELTA) as spark:
+        if not is_here(spark):
+            raise EngineError(
+                "--table-format delta: its tables stand in a directory of this machine, and executors are elsewhere;"
+                " set spark.master to local[*]"
+            )
+        yield DeltaSpark(spark, KafkaSource(bootstrap, properties))

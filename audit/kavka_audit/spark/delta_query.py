@@ -1,0 +1,214 @@
+"""The trail into Delta tables by one query of Structured Streaming, which takes all that is there and ends.
+
+Spark keeps how far it has read in its checkpoint, makes micro-batches of it, and writes events and dead letters by
+Delta's own writer. The driver judges the chains by the few entries that are steps, and commits `chains` by deltalake,
+which ends the batch. A micro-batch that is played again has the number that its commits hold: Delta passes over a
+commit with a number that a table has.
+
+What `chains` says has been read is not taken in again, whatever the checkpoint says: so another engine may go on with
+the tables, and Spark after it, between two runs.
+"""
+
+import json
+import logging
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from itertools import groupby
+from pathlib import Path
+from typing import Any, Final
+
+from pyspark import StorageLevel
+from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
+
+from kavka_audit.delta.chain_rows import known_chains, replace_chains
+from kavka_audit.delta.chain_states import Batch, ChainState, Place, Steps, follow
+from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS
+from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier
+from kavka_audit.engine import EngineError
+from kavka_audit.lake.chain_steps import Step
+from kavka_audit.lake.columns import ENTRIES
+from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.ingest import Ingested, Trail
+from kavka_audit.lake.rows import missed
+from kavka_audit.spark.chain_runs import link_columns, steps_of
+from kavka_audit.spark.columns import schema
+from kavka_audit.spark.delta_columns import to_delta
+from kavka_audit.spark.errors import told
+from kavka_audit.spark.rows import rows_of
+from kavka_audit.spark.source import Stream
+from kavka_audit.spark.verification import entry_from, in_order
+
+BATCH_RECORDS_MAX: Final = 500_000
+"""Records of a micro-batch, whose rows Spark keeps until it is committed: in memory, and on the disk what is more."""
+CHECKPOINT: Final = "checkpoint"
+FRAME: Final = ("partition", "offset", "source", "entry_kind", "sequence", "written_ms", "lost", "previous", "hash")
+LINKS: Final = (*FRAME, "signature", "key_id", "has_its_hash", "value")
+IS_DEAD: Final = "kind = 'dead'"
+
+
+def ingest(spark: Any, lake: Lake, trail: Trail, source: Stream, now_ms: int) -> Iterator[Ingested]:
+    """Take in all that is there; gives what was read at the end. Raises EngineError and LakeError."""
+    tables, checkpoint = Tables(lake), lake.directory / CHECKPOINT / trail.topic_id
+    log_starts = {partition: begin for partition, begin, _ in trail.ranges()}
+    _check_unfinished(tables, trail.topic_id, [*log_starts], checkpoint)
+    query = Query(lake, tables, trail.topic_id, log_starts, checkpoint, now_ms)
+    begins = {partition: max(begin, query.reached(partition)) for partition, begin in log_starts.items()}
+    try:
+        with told("reading the audit topic by Spark"), _quiet():
+            stream = source.stream(spark, begins, BATCH_RECORDS_MAX)
+            writer = stream.writeStream.trigger(availableNow=True).option("checkpointLocation", str(checkpoint))
+            writer.foreachBatch(query.take).start().awaitTermination()
+    except EngineError:
+        if query.problem is not None:
+            with told("writing Delta tables by Spark"):
+                raise query.problem from None
+        raise
+    yield query.so_far
+
+
+@contextmanager
+def _quiet() -> Iterator[None]:
+    """Have py4j not print what a micro-batch raises, as the run says it in a line."""
+    logger = logging.getLogger("py4j.clientserver")
+    before, logger.disabled = logger.disabled, True
+    try:
+        yield
+    finally:
+        logger.disabled = before
+
+
+def _check_unfinished(tables: Tables, topic_id: str, partitions: Sequence[int], checkpoint: Path) -> None:
+    """Raise LakeError where a batch is half done that is not the next one of the checkpoint."""
+    chains = tables.chains
+    ahead = [table for table in (tables.dead_letters, tables.events) if table.number > chains.number]
+    if any(table.reached(topic_id, found) > chains.reached(topic_id, found) for table in ahead for found in partitions):
+        raise LakeError(f"{ahead[0].name} has a batch that DuckDB has not ended; run once with --engine duckdb")
+    if ahead and _last(checkpoint / "offsets") <= _last(checkpoint / "commits"):
+        raise LakeError(
+            f"{ahead[0].name} has a batch that chains does not have, and {checkpoint} does not know of it; choose"
+            " another directory"
+        )
+
+
+def _last(directory: Path) -> int:
+    """Return the number of the last batch of which a checkpoint has a file; -1 without any."""
+    names = (path.name for path in directory.iterdir()) if directory.is_dir() else ()
+    return max((int(name) for name in names if name.isdecimal()), default=-1)
+
+
+@dataclass(slots=True)
+class Query:
+    """What the query does with each micro-batch. `log_starts` are the first offsets by partition."""
+
+    lake: Lake
+    tables: Tables
+    topic_id: str
+    log_starts: Mapping[int, int]
+    checkpoint: Path
+    now_ms: int
+    so_far: Ingested = field(default_factory=Ingested)
+    problem: BaseException | None = None
+    _chains: dict[Place, ChainState] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._chains = known_chains(self.tables.chains)
+
+    def reached(self, partition: int) -> int:
+        """Return the offset up to which a partition is in all tables."""
+        return self.tables.chains.reached(self.topic_id, partition)
+
+    def take(self, records: Any, _: int) -> None:
+        """Commit a micro-batch. What it raises reaches Java as words: `problem` is the exception itself."""
+        try:
+            rows = rows_of(self._new(records), link_columns()).persist(StorageLevel.MEMORY_AND_DISK)
+            try:
+                self._commit(rows)
+            finally:
+                rows.unpersist()
+        except BaseException as problem:
+            self.problem = problem
+            raise
+
+    def _new(self, records: Any) -> Any:
+        """Return the records that the tables do not have."""
+        is_new = F.lit(True)
+        for partition in self.log_starts:
+            is_of = F.col("partition") == partition
+            is_new = F.when(is_of, F.col("offset") >= self.reached(partition)).otherwise(is_new)
+        return records.filter(is_new)
+
+    def _commit(self, rows: Any) -> None:
+        found = [Span(**row.asDict()) for row in _spans(rows).collect()]
+        if not found:
+            return
+        number = self.tables.chains.number + 1
+        holes = {span.partition: span.first - self.reached(span.partition) for span in found}
+        holes = {partition: lost for partition, lost in holes.items() if lost > 0}
+        if sum(span.dead for span in found):
+            dead = rows.filter(IS_DEAD).select(to_delta(IN_DEAD_LETTERS, self.topic_id, self.now_ms))
+            self._append(self.tables.dead_letters, dead, number)
+        events = rows.filter(f"NOT {IS_DEAD}").select(*ENTRIES)
+        if holes:  # beside the others in one commit
+            lost = [missed(place, self.reached(place), self.reached(place) + count) for place, count in holes.items()]
+            told_of = [tuple(row.get(name) for name in ENTRIES) for row in lost]
+            events = events.unionByName(rows.sparkSession.createDataFrame(told_of, schema(ENTRIES)))
+        self._append(self.tables.events, events.select(to_delta(IN_EVENTS, self.topic_id, self.now_ms)), number)
+        self._end(rows, found, holes, number)
+
+    def _append(self, table: Table, frame: Any, number: int) -> None:
+        """Commit rows, unless the table has this batch. Raises LakeError where another run has one of its number."""
+        token = f"{self._query_id()}/{number}"
+        writer = frame.write.format("delta").mode("append").option("userMetadata", token)
+        writer.option("txnAppId", NUMBER).option("txnVersion", number).save(str(self.lake.directory / table.name))
+        table.check_committed(token)
+
+    def _query_id(self) -> str:
+        """Return the id of the query, which is the same as long as its checkpoint is there."""
+        return str(json.loads((self.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+
+    def _end(self, rows: Any, spans: Sequence["Span"], holes: Mapping[int, int], number: int) -> None:
+        """Judge the chains, and commit what ends the batch. `holes` are records that were deleted unread."""
+        links = rows.filter("has_its_hash IS NOT NULL").select(*LINKS)
+        chains = self._chains
+        for partition, found in groupby(in_order(steps_of(links)), key=lambda row: int(row["partition"])):
+            batch = Batch(self.topic_id, partition, self.log_starts.get(partition, 0), partition in holes)
+            chains = follow(chains, batch, map(_step, found), partial(_reread, links, partition))
+        reached = {identifier(self.topic_id, span.partition): span.last + 1 for span in spans}
+        replace_chains(self.tables.chains, chains, {NUMBER: number, **reached})
+        self._chains = chains
+        self.so_far.records += sum(span.records for span in spans)
+        self.so_far.dead += sum(span.dead for span in spans)
+        self.so_far.missed += sum(holes.values())
+
+
+@dataclass(frozen=True, slots=True)
+class Span:
+    """What a micro-batch has of a partition: its first and last offset, its records, and those that are dead."""
+
+    partition: int
+    first: int
+    last: int
+    records: int
+    dead: int
+
+
+def _spans(rows: Any) -> Any:
+    return rows.groupBy("partition").agg(
+        F.min("offset").alias("first"),
+        F.max("offset").alias("last"),
+        F.count("*").alias("records"),
+        F.count_if(F.expr(IS_DEAD)).alias("dead"),
+    )
+
+
+def _step(row: Any) -> Step:
+    return Step(row["offset"], entry_from(row), row["has_its_hash"], row["is_run"])
+
+
+def _reread(links: Any, partition: int, source: str, first: int, until: int) -> Steps:
+    """Give the entries of a chain between two offsets as steps, each by itself."""
+    is_wanted = (F.col("partition") == partition) & (F.col("source") == source)
+    found = links.filter(is_wanted & F.col("offset").between(first, until - 1))
+    return (Step(row["offset"], entry_from(row), row["has_its_hash"]) for row in in_order(found))
