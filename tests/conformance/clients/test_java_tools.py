@@ -101,6 +101,9 @@ def test_consumer_groups_are_described_reset_and_deleted(server: Server, name: s
     consume(server, name, name, FIRST_PART, protocol)
     group = ("--group", name)
     assert name in tool(server, "consumer-groups", "--list").splitlines()
+    types = [line.split()[:2] for line in tool(server, "groups", "--list").splitlines() if line.strip()]
+    assert types[0] == ["GROUP", "TYPE"]
+    assert [name, protocol.capitalize()] in types
     row = tool(server, "consumer-groups", "--describe", *group).splitlines()[-1].split()
     assert row[1:6] == [name, "0", str(FIRST_PART), str(COUNT), str(COUNT - FIRST_PART)]
     tool(server, "consumer-groups", *group, "--topic", name, "--reset-offsets", "--to-earliest", "--execute")
