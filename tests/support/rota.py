@@ -43,7 +43,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/kube/test_silence.py": 20,
     # Faults of real processes.
     f"{CHAOS}_directories_fail_files_are_damaged_and_packets_come_late": 82,
-    f"{CHAOS}_processes_die_or_stop": 82,
+    f"{CHAOS}_processes_die_or_stop": 60,
     f"{CHAOS}_the_network_is_cut_or_a_disk_is_full": 82,
     "tests/conformance/cluster/test_failover.py": 20,
     "tests/conformance/cluster/test_roll.py": 21,
