@@ -80,7 +80,7 @@ class PassingProducer(KeyedProducer):
         while not self.is_stopping:
             identity = await self._identify()
             try:
-                await self._deliver(place, identity, deque([Batch(self._new_values(place), 0, Compression.NONE)]))
+                await self._deliver(place, identity, deque([Batch(self._new_values(place), 0, Compression.NONE)]), 0)
             except (OutOfOrder, Refused) as refused:
                 self.history.note(f"refused: {self.name}: {refused!r}")
             await self.rest(0.05, 0.6)

@@ -1,7 +1,9 @@
 """Idempotent producers of the simulated cluster: several batches ahead, and after a failure all that is not
 acknowledged again, in the same order.
 
-Each batch is compressed by a codec that is drawn, or by none.
+Each batch is compressed by a codec that is drawn, or by none. Behind a batch that an answer has refused, Java's
+producer sends one that is out of order again; librdkafka raises its epoch, and sends all that it has no answer for from
+sequence 0 on. Which of the two a producer is like is drawn too.
 """
 
 import asyncio
@@ -27,6 +29,8 @@ EPOCH_MS = 1_800_000_000_000
 ALL = -1
 OUT_OF_ORDER = ErrorCode.OUT_OF_ORDER_SEQUENCE_NUMBER
 CODECS = (*[Compression.NONE] * 6, *Compression)
+
+Identity = tuple[int, int]  # id and epoch
 
 #: What the same request may be sent again for.
 RETRIABLE = frozenset({
@@ -66,6 +70,7 @@ class Producer(Client):
         self._places = places
         self._numbers = 0
         self._codecs = self.stream("codecs")
+        self._raises_epoch = self.stream("library").random() < 0.5
         self._mine: dict[tuple[int, int], None] = {}
         self.is_stopping = False
 
@@ -89,7 +94,7 @@ class Producer(Client):
                     batches.append(Batch(self._new_values(place), sequence, self._codecs.choice(CODECS)))
                     sequence += len(batches[-1].values)
                 try:
-                    await self._deliver(place, identity, batches)
+                    identity, sequence = await self._deliver(place, identity, batches, sequence)
                 except OutOfOrder:
                     # After a clean start a broker remembers the last batch of a producer only, as Apache Kafka does.
                     self.history.given_up += 1
@@ -107,7 +112,7 @@ class Producer(Client):
         self.history.sent(self.name, place, values)
         return values
 
-    async def _identify(self) -> tuple[int, int]:
+    async def _identify(self) -> Identity:
         while True:
             answer = await self.ask_any(InitProducerIdRequest(None), InitProducerIdResponse)
             if isinstance(answer, InitProducerIdResponse) and not answer.error_code:
@@ -118,26 +123,35 @@ class Producer(Client):
                 return identity
             await self.pause()
 
-    async def _deliver(self, place: Place, identity: tuple[int, int], batches: deque[Batch]) -> None:
-        """Send until every batch is acknowledged. Raises Refused."""
+    async def _deliver(
+        self, place: Place, identity: Identity, batches: deque[Batch], sequence: int
+    ) -> tuple[Identity, int]:
+        """Send until every batch is acknowledged; the identity and sequence to go on with. Raises Refused."""
+        is_lost = False
         while batches:
             peer = await self.leader(place)
             answers = await asyncio.gather(*[self._ask(peer, place, identity, batch) for batch in batches])
-            asked, batches = batches, deque()
+            asked, batches, is_skipped = batches, deque(), False
             for batch, answer in zip(asked, answers, strict=True):
                 # Behind a batch that failed the next ones are out of order.
                 is_behind = bool(batches) and answer is not None and answer.error_code == OUT_OF_ORDER
                 if answer is None or answer.error_code in RETRIABLE or is_behind:
                     batches.append(batch)
+                    is_skipped |= is_behind
                 else:
                     self._acknowledge(batch, answer)
+            is_lost |= None in answers
+            # Of what was lost on its way, and may still come, no broker can know.
+            if is_skipped and self._raises_epoch and not is_lost:
+                identity, sequence = (identity[0], identity[1] + 1), 0
+                for batch in batches:
+                    batch.base_sequence, sequence = sequence, sequence + len(batch.values)
             if batches:
                 self.forget_leader(place)
                 await self.pause()
+        return identity, sequence
 
-    async def _ask(
-        self, peer: Peer, place: Place, identity: tuple[int, int], batch: Batch
-    ) -> PartitionProduceResponse | None:
+    async def _ask(self, peer: Peer, place: Place, identity: Identity, batch: Batch) -> PartitionProduceResponse | None:
         records = build_batch(
             [self.source(value) for value in batch.values],
             timestamp_ms=EPOCH_MS + self.loop.milliseconds(),

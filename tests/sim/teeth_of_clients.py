@@ -10,6 +10,7 @@ from kavka_broker.core.group import membership
 from kavka_broker.core.group import offsets as group_offsets
 from kavka_broker.core.group.effects import TimerKind
 from kavka_broker.core.metadata.decide import partition_change
+from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage import checkpoints, retention
@@ -26,6 +27,13 @@ def uncommitted_records_served(patch: Patch) -> None:
         return read(self, offset, bytes_max, self.log.log_end_offset, at_least_one, **how)
 
     patch.setattr(Partition, "read", read_all)
+
+
+@tooth("what follows a batch that will come again is out of order, upon which librdkafka sends the one before it twice",
+       "full_disk short_reigns pause", 40, hectic=True, replica_lag_time_max_ms="1000",
+       broker_session_timeout_ms="2000")  # fmt: skip
+def refused_batches_forgotten(patch: Patch) -> None:
+    patch.setattr(ProducerStates, "refuse", lambda *_: None)
 
 
 @tooth("whoever lives may lead, whatever the topic allows", "kill pause isolate", 40, replica_lag_time_max_ms="1000",
