@@ -106,8 +106,8 @@ def ask_trail(asked: TargetOptions, wanted: Wanted) -> tuple[Outcome, Sequence[s
             f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
         )
     check_engine(wanted.engine)
-    check_store(wanted.directory)
     check_format(wanted)
+    check_store(wanted.directory)
     found = find_target(asked)
     labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
@@ -162,12 +162,12 @@ def check_format(wanted: Wanted) -> None:
     if wanted.table_format != "delta":
         return
     option = "--table-format delta"
-    if words := lacking(f"kavka audit run {option}", "delta", "deltalake"):
-        raise CommandError(words)
     if isinstance(wanted.directory, str):
         raise CommandError(
             f"{option}: its tables stand in a directory, and not in an S3 store yet; leave one of them out"
         )
+    if words := lacking(f"kavka audit run {option}", "delta", "deltalake"):
+        raise CommandError(words)
 
 
 @contextmanager

@@ -446,8 +446,11 @@ def committed(consumer: Consumer, parts: list[TopicPartition]) -> list[TopicPart
     while parts:
         try:
             answers = consumer.committed(parts, CALL_SECONDS)
-            if all(answer.error is None for answer in answers):
+            errors = [answer.error for answer in answers if answer.error is not None]
+            if not errors:
                 return answers
+            if time.monotonic() > deadline:
+                raise KafkaException(errors[0])
         except KafkaException:
             if time.monotonic() > deadline:
                 raise

@@ -127,11 +127,11 @@ def told(lake: Lake, name: str) -> Iterator[None]:
         raise LakeError(_overtaken(lake, name)) from problem
     except (DeltaError, OSError) as problem:
         words = " ".join(str(problem).split())[:CHARACTERS_MAX]
-        raise LakeError(f"{lake.name}/{name}: {words}; what is in it counts once, so run again") from problem
+        raise LakeError(f"{lake.name}/{name}: {words}") from problem
 
 
 def _overtaken(lake: Lake, name: str) -> str:
     return (
-        f"another run has written to {lake.name}/{name} meanwhile, and this one has ended without a change; run it"
-        " again when the other is over"
+        f"another run has written to {lake.name}/{name} meanwhile, and this one has ended; what it has committed counts"
+        " once, so run it again when the other is over"
     )

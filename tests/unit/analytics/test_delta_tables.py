@@ -296,7 +296,7 @@ def test_many_files_of_a_day_become_one_and_hold_the_same(tmp_path: Path, monkey
 
 
 def test_a_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_audit_run.main.lacking", lambda *_: None)
+    monkeypatch.setattr("kavka_audit_run.main.lacking", lambda *_: "it lacks a library")
     words = ("--table-format", "delta", "--directory", "s3://bucket/audit")
     code, said = run("audit", "run", "--bootstrap", "127.0.0.1:1", *words)
     assert code == 1
