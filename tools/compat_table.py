@@ -56,8 +56,9 @@ NOTES = """\
   of version 1 asks over a connection that it has given up is answered NOT_COORDINATOR, and Apache Kafka does it
   (docs/adr/0039).
 - An expression of a KIP-848 group's member is matched before its first heartbeat is answered, and Apache Kafka answers
-  before it is; it has 1,000 characters at most. A group changes between the classic protocol and this one while it
-  is empty, as in Apache Kafka with group.consumer.migration.policy=DISABLED.
+  before it is; it has 1,000 characters at most, and 2,000 instructions as RE2 compiles it. A group changes between the
+  classic protocol and this one while it is empty, as in Apache Kafka with
+  group.consumer.migration.policy=DISABLED.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

@@ -8,10 +8,12 @@ this broker leads no longer, the shard is closed and its groups are forgotten.
 
 import asyncio
 from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Final
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
+from kavka_broker.coordinator.expression_upkeep import ExpressionUpkeep
 from kavka_broker.coordinator.group_commands import Command, GroupCommands, Heard, Outcome
 from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.member_timers import MemberTimers, TimerKind
@@ -62,6 +64,7 @@ class ConsumerGroups:
         self._timers = MemberTimers(pacing.timers, self._expired)
         self._commands = GroupCommands(pacing.threads, self._carry_out)
         self._expressions = TopicExpressions(topics.topics, pacing)
+        self._upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self._commands, self._around, pacing)
         self._size_bytes = 0  # of all members
 
     def get(self, group_id: str) -> ConsumerGroup | None:
@@ -97,23 +100,31 @@ class ConsumerGroups:
         wait for it, or an expression is new, which matches what the member `may_describe`. Raises BrokerError.
         """
         if beat.leaves:
-            is_large = self._is_large(beat.group_id)
-            return self._commands.do(beat.group_id, partial(self._leaving, beat), is_large=is_large)
+            return self._whatever_comes(beat.group_id, partial(self._leaving, replace(beat, topics=None, owned=None)))
         group = self._groups.get(beat.group_id)
         if beat.regex and (group is None or beat.regex not in group.matched):
             return self._hear_expression(beat, settings, may_describe)
         is_steady = group is not None and rules.is_steady(group, beat, self._topics.changes)
-        is_large = not is_steady and self._is_large(beat.group_id, beat.topics or ())
-        outcome = self._commands.do(beat.group_id, partial(self._hearing, beat, settings, {}), is_large=is_large)
+        is_large = not is_steady and self._is_large(beat.group_id, beat.topics or (), beat.owned_count)
+        outcome = self._commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
         if not isinstance(outcome, tuple):
             return self._heard_later(beat.group_id, outcome, settings, may_describe)
         return self._heard(beat.group_id, outcome, settings, may_describe)
 
+    def _whatever_comes(self, group_id: str, prepare: Callable[[], Command]) -> Heard | Awaitable[Heard]:
+        """Do a command that counts even if nobody waits for its answer any more. Raises BrokerError."""
+        outcome = self._commands.do(group_id, prepare, is_large=self._is_large(group_id))
+        if isinstance(outcome, tuple):
+            return outcome
+        return asyncio.shield(asyncio.ensure_future(outcome))
+
     async def _hear_expression(self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
         """Hear a member with an expression that is new to the group."""
         assert beat.regex
-        matched = await self._expressions.match([beat.regex], may_describe)
-        outcome = self._commands.do_in_turn(beat.group_id, partial(self._hearing, beat, settings, matched))
+        topics_seen = self._topics.changes  # topics that come meanwhile are not among those that it matches
+        matched = {beat.regex: await self._expressions.match(beat.regex, may_describe)}
+        hearing = partial(self._hearing, beat, settings, matched, topics_seen)
+        outcome = self._commands.do_in_turn(beat.group_id, hearing)
         return await self._heard_later(beat.group_id, outcome, settings, may_describe)
 
     async def _heard_later(
@@ -124,21 +135,8 @@ class ConsumerGroups:
     def _heard(self, group_id: str, heard: Heard, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
         change, _ = heard
         self._timers.start(group_id, TimerKind.SESSION, change.member_id, settings.session_timeout_ms)
-        group, topics_seen = self._groups[group_id], self._topics.changes
-        if rules.is_match_due(group, topics_seen, self._clock.now_ms(), settings.regex_refresh_interval_ms):
-            take = partial(self._take_matches, group_id, topics_seen)
-            self._expressions.match_again(group_id, list(group.expressed), may_describe, take)
+        self._upkeep.look(self._groups[group_id], settings.regex_refresh_interval_ms, may_describe)
         return heard
-
-    async def _take_matches(self, group_id: str, topics_seen: int, matched: Mapping[str, frozenset[str]]) -> None:
-        """Raises BrokerError."""
-
-        def matching() -> Command:
-            around = self._around(matched, topics_seen)
-            group = self._groups.get(group_id) or ConsumerGroup(group_id)  # without members nothing comes of it
-            return Command(group, partial(rules.match, around=around), around)
-
-        await self._commands.do_in_turn(group_id, matching)
 
     def _around(self, matched: Mapping[str, frozenset[str]] | None = None, topics_seen: int = -1) -> Surroundings:
         return Surroundings(
@@ -150,10 +148,14 @@ class ConsumerGroups:
         )
 
     def _hearing(
-        self, beat: Heartbeat, settings: ConsumerGroupSettings, matched: Mapping[str, frozenset[str]]
+        self,
+        beat: Heartbeat,
+        settings: ConsumerGroupSettings,
+        matched: Mapping[str, frozenset[str]] | None = None,
+        topics_seen: int = -1,
     ) -> Command:
         """Raises BrokerError."""
-        known, around = self._groups.get(beat.group_id), self._around(matched)
+        known, around = self._groups.get(beat.group_id), self._around(matched, topics_seen)
         group, before = (known, ()) if known is not None else self._new(beat)
         return Command(group, partial(rules.heartbeat, beat=beat, settings=settings, around=around), around, before)
 
@@ -173,12 +175,11 @@ class ConsumerGroups:
             return Command(self.existing(group_id), decide, self._around())
 
         try:
-            outcome = self._commands.do(group_id, removing, is_large=self._is_large(group_id))
-            if not isinstance(outcome, tuple):
-                await outcome
+            outcome = self._whatever_comes(group_id, removing)
+            _, committed = outcome if isinstance(outcome, tuple) else await outcome
         except BrokerError as error:
             return ErrorCode.UNKNOWN_MEMBER_ID if error.code is ErrorCode.GROUP_ID_NOT_FOUND else error.code
-        return ErrorCode.NONE
+        return ErrorCode.NONE if committed is None else await committed
 
     def existing(self, group_id: str, kind: str = "Group") -> ConsumerGroup:
         """Raises GROUP_ID_NOT_FOUND. `kind` is what Apache Kafka calls the group where a member of it is lost."""
@@ -205,28 +206,29 @@ class ConsumerGroups:
         """Forget a group whose tombstones are in the log."""
         assert not group.members, f"{group.group_id} ends with {list(group.members)}"
         self._timers.stop_all(group.group_id)
-        self._groups.pop(group.group_id, None)
+        if self._groups.pop(group.group_id, None) is not None:
+            self._size_bytes -= group.size_bytes
 
     def make_classic(self, group_id: str) -> bool:
-        """Make room for a group of the classic protocol; returns False where this one has members, or is about to have
-        them. Raises BrokerError.
+        """Make room for a group of the classic protocol; returns False where this one has members. Raises BrokerError,
+        also where it may have members in a moment, or none any more.
         """
         group = self._groups.get(group_id)
-        if self.is_changing(group_id):
+        if group is not None and group.members:
             return False
+        if self.is_changing(group_id):
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id} is being changed")
         if group is None:
             return True
-        if group.members:
-            return False
         self._log.append(batch_of(group_tombstones(group), self._clock.now_ms()))
         self.end(group)
         return True
 
     # --- effects ------------------------------------------------------------------------------------------------
 
-    def _is_large(self, group_id: str, more: Collection[str] = ()) -> bool:
+    def _is_large(self, group_id: str, more: Collection[str] = (), owned: int = 0) -> bool:
         group = self._groups.get(group_id)
-        return rules.is_large(group or ConsumerGroup(group_id), self._topics.topics, more)
+        return rules.is_large(group or ConsumerGroup(group_id), self._topics.topics, more, owned)
 
     def _carry_out(self, outcome: Outcome) -> Heard:
         """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
@@ -268,7 +270,7 @@ class ConsumerGroups:
             group = self.existing(group_id)
             member = group.members.get(member_id)
             is_heard = self._timers.is_running(group_id, kind, member_id)
-            if member is None or is_heard or epoch not in (None, member.epoch):
+            if member is None or is_heard or not is_due(member, kind, epoch):
                 raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
             decide = partial(rules.fence, member=member, topics=self._topics.topics)
             return Command(group, decide, self._around())
@@ -302,6 +304,11 @@ class ConsumerGroups:
             return
         log.warning("member.not_fenced", group=group_id, member=member_id, reason=str(error))
         self._timers.start(group_id, kind, member_id, FENCE_AGAIN_MS, epoch)
+
+
+def is_due(member: ConsumerMember, kind: TimerKind, epoch: int | None) -> bool:
+    """Whether the member is still to be ended for what the timer was started for."""
+    return kind is TimerKind.SESSION or (member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch == epoch)
 
 
 def is_served(config: BrokerConfig, metadata: Metadata) -> bool:

@@ -100,6 +100,32 @@ def test_many_members_that_wait_ask_a_thousand_times_a_second_at_most(
     assert rules.interval_ms(settings, members, is_waiting=False) == 5_000
 
 
+def test_a_member_that_waits_for_partitions_writes_nothing_at_each_heartbeat() -> None:
+    world = World(t=4)
+    world.join("A")
+    world.settle("A")
+    world.join("B")
+    for _ in range(2):
+        world.beat("B")
+    written = len(world.log)
+    for _ in range(3):
+        world.beat("B")
+    assert world.member("B").state is MemberState.UNRELEASED_PARTITIONS
+    assert len(world.log) == written
+
+
+def test_a_member_does_not_take_the_instance_of_another_under_an_id_that_is_in_use() -> None:
+    world = World(t=1)
+    world.join("A", instance_id="i")
+    world.join("B", regex="t")
+    world.settle()
+    world.leave("A", -2)
+    world.clients["B"].forget()
+    world.clients["B"].instance_id = "i"
+    assert world.beat("B") is ErrorCode.INVALID_REQUEST
+    assert world.group.matched.keys() == world.group.expressed.keys()
+
+
 # --- expressions (K11) ----------------------------------------------------------------------------------------------
 
 

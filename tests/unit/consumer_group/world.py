@@ -193,6 +193,8 @@ class World:
             self.around(self.group), matched={regex: self.matches(regex) for regex in self.group.expressed}
         )
         self.apply(rules.match(self.group, around))
+        if self.group.expressed:
+            self.group.matched_seen, self.group.matched_at_ms = self.topics.changes, self.now_ms
 
     def existing(self) -> ConsumerGroup:
         if GROUP not in self.groups:

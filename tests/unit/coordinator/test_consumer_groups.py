@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.a69_consumer_group_describe import describe
-from kavka_broker.coordinator import consumer_groups
+from kavka_broker.coordinator import consumer_groups, topic_expressions
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.core.consumer_group import heartbeat as rules
@@ -182,6 +182,51 @@ def test_a_closed_shard_fences_nobody() -> None:
     play(scenario)
 
 
+def test_a_member_of_a_large_group_leaves_though_its_connection_ends(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world, held = world_with_topic(), Held(monkeypatch)
+        held.may_go_on.set()
+        await later(world, "a", 0)
+        leaving = later(world, "a", -1)
+        await asyncio.sleep(0)
+        leaving.cancel()
+        await asyncio.gather(leaving, return_exceptions=True)
+        await settled(world)
+        assert not group_of(world).members
+
+    play(scenario)
+
+
+def test_many_owned_partitions_and_many_that_are_held_are_no_work_for_the_loop() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        beat(world, "a", 0)
+        await later(world, "a", 2, owned={b"t" * 16: [0] * 1_000})
+        for index in range(PARTITIONS, 300):
+            world._happens(PartitionRecord(index, b"t" * 16))
+        world.advance(1_100)
+        await later(world, "a", 2)
+        world.delete_topic("t")
+        world.advance(1_100)
+        assert (await later(world, "a", 3))[0].assigned == {}
+
+    play(scenario)
+
+
+def test_an_operator_is_answered_when_the_removal_is_committed() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        beat(world, "a", 0, instance_id="i")
+        world.partition.holds = True
+        removing = asyncio.ensure_future(world.shard.consumers.remove("g", "", "i"))
+        await asyncio.sleep(0)
+        assert not removing.done()
+        await world.partition.commit(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        assert await removing is ErrorCode.NOT_COORDINATOR
+
+    play(scenario)
+
+
 # --- expressions ----------------------------------------------------------------------------------------------------
 
 
@@ -240,6 +285,71 @@ def test_an_expression_of_the_log_that_cannot_be_read_here_matches_nothing() -> 
         world.advance(1_100)
         assert beat(world, "a", 2)[0].assigned == {}
         assert beat(world, "a", 2, owned={})[0].epoch == 3
+
+    play(scenario)
+
+
+def test_a_topic_that_comes_while_an_expression_is_matched_is_found_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        matching = topic_expressions.matching_of
+
+        def matching_late(*arguments: Any) -> list[str]:
+            if "x" not in {topic.name for topic in world.topics}:
+                world.make_topic("x")
+            return matching(*arguments)
+
+        monkeypatch.setattr(topic_expressions, "matching_of", matching_late)
+        await expressing(world, "a", 0, "[tx]")
+        assert group_of(world).matched == {"[tx]": {"t"}}
+        world.advance(10_000)
+        beat(world, "a", 2)
+        await settled(world)
+        assert group_of(world).matched == {"[tx]": {"t", "x"}}
+
+    play(scenario)
+
+
+def tasks_that_match() -> list["asyncio.Task[Any]"]:
+    return [task for task in asyncio.all_tasks() if task.get_name() == "match expressions"]
+
+
+def test_expressions_that_the_log_refuses_are_matched_again_after_a_while() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        await expressing(world, "a", 0, "t|x")
+        await expressing(world, "b", 0, "[ux]")
+        world.advance(1_100)
+        for name in "ab":
+            beat(world, name, 2)
+        world.make_topic("x")
+        world.partition.refuses = ErrorCode.MESSAGE_TOO_LARGE
+        world.advance(10_000)
+        for _ in range(2):
+            beat(world, "a", 3)
+            await asyncio.gather(*tasks_that_match(), return_exceptions=True)
+        assert group_of(world).matched == {"t|x": {"t"}, "[ux]": {"u"}}
+        world.partition.refuses = None
+        beat(world, "a", 3)
+        assert "g" in world.shard.consumers._upkeep._at_work, "not at each heartbeat"
+        world.advance(10_100)
+        beat(world, "a", 3)
+        await settled(world)
+        assert group_of(world).matched == {"t|x": {"t", "x"}, "[ux]": {"u", "x"}}
+
+    play(scenario)
+
+
+def test_a_group_is_deleted_with_its_expressions_and_takes_no_room_any_more() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        await expressing(world, "a", 0, "t")
+        beat(world, "a", -1)
+        world.shard.delete_group("g")
+        assert world.shard.consumers._size_bytes == 0
+        image = GroupImage()
+        await load(world.partition, image)
+        assert (image.groups, image.consumer_groups) == ({}, {})
 
     play(scenario)
 
@@ -307,7 +417,7 @@ async def settled(world: World) -> None:
     """Wait for commands, also those that were begun by timers."""
     await asyncio.sleep(0)
     consumers = world.shard.consumers
-    await until(lambda: not consumers.is_changing("g") and not consumers._expressions._at_work)
+    await until(lambda: not consumers.is_changing("g") and not consumers._upkeep._at_work)
 
 
 def test_a_large_group_is_worked_out_in_a_thread_and_its_other_commands_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -319,7 +429,7 @@ def test_a_large_group_is_worked_out_in_a_thread_and_its_other_commands_wait(mon
         assert world.shard.consumers.get("g") is None, "nobody sees what may not come true"
         second, gone = later(world, "b", 0), later(world, "a", -1)
         assert refusal(world.shard.delete_group, "g") is ErrorCode.NON_EMPTY_GROUP
-        assert not world.shard.consumers.make_classic("g")
+        assert refusal(world.shard.consumers.make_classic, "g") is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         held.may_go_on.set()
         assert (await joining)[0].assigned == {b"t" * 16: dict.fromkeys(range(PARTITIONS), 2)}
         assert (await second)[0].epoch == 2, "the interval of assignments is not over"

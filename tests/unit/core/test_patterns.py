@@ -45,7 +45,7 @@ def test_a_pattern_matches_whole_texts(pattern: str, matching: list[str], others
     [
         "(", ")", "[", "[]", "[a", "a)", "*", "+a", "?", "a{2,1}", "a{1001}", "a**", "a++", "(?=a)", r"\1", "[z-a]",
         "[a[b]]", "[[:alpha:]]", "[a&&b]", "[]a[b]]", "a\\", "((((){200}){200}){200}){200}", "(a{150}){150}", "\udc80",
-        "a" * (PATTERN_CHARACTERS_MAX + 1), r"(\pL\PL){50}",
+        "a" * (PATTERN_CHARACTERS_MAX + 1), r"(\pL\PL){50}", "(?:.?){1000}", "((.?){9}){100}",
     ],
 )  # fmt: skip
 def test_what_cannot_be_matched_in_linear_time_or_read_is_refused(pattern: str) -> None:
@@ -66,6 +66,17 @@ def test_a_text_that_no_client_has_reason_for_matches_nothing() -> None:
 
 def test_a_pattern_that_keeps_a_backtracking_engine_for_years() -> None:
     assert not Pattern.compile("(a+)+b").matches("a" * TEXT_CHARACTERS_MAX)
+
+
+@pytest.mark.parametrize("pattern", ["(" * 500 + ")" * 500, "(.*)" * 249])
+def test_groups_cost_nothing_as_nobody_asks_what_they_capture(pattern: str) -> None:
+    compiled = Pattern.compile(pattern)
+    assert compiled._compiled.options.never_capture
+    assert compiled.matches("")
+
+
+def test_a_name_of_any_topic_may_be_asked_for_by_its_characters() -> None:
+    assert Pattern.compile("[a-zA-Z0-9._-]{1,249}").matches("a" * 249)
 
 
 def test_patterns_are_compared_by_their_texts() -> None:

@@ -51,6 +51,11 @@ class Heartbeat:
         return self.epoch < 0
 
     @property
+    def owned_count(self) -> int:
+        """How many partitions it names as owned, each as often as it does."""
+        return 0 if self.owned is None else sum(map(len, self.owned.values()))
+
+    @property
     def is_full(self) -> bool:
         """Whether the member says everything, as it does when it joins and after an error: it wants everything back."""
         return self.joins or (

@@ -51,6 +51,8 @@ FIRST_EPOCH: Final = 1
 AT_ONCE_STEPS_MAX: Final = 200
 """Members, topics and partitions that one command may look at on the loop. Each takes some 20 us in all."""
 
+NO_ROOM: Final = f"The members of this and other groups take the {MEMBERS_BYTES_MAX} bytes that they may take."
+
 MATCH_AGAIN_MS: Final = 10_000
 """Between two times that all expressions of a group are matched because topics have come or gone."""
 
@@ -122,12 +124,16 @@ class Change:
     has_matched_all: bool = False  # all expressions of the group were matched with the topics
 
 
-def is_large(group: ConsumerGroup, topics: Topics, more: Collection[str] = ()) -> bool:
-    """Whether a change of the group, whose members then name `more` topics, looks at more than `AT_ONCE_STEPS_MAX`."""
-    steps = len(group.members) + len(more) + len(group.subscribed) + sum(map(len, group.matched.values()))
+def is_large(group: ConsumerGroup, topics: Topics, more: Collection[str] = (), owned: int = 0) -> bool:
+    """Whether a change of the group looks at more than `AT_ONCE_STEPS_MAX`. Its member then names `more` topics, and as
+    many partitions as `owned`.
+    """
+    steps = len(group.members) + len(group.subscribed) + len(group.matched) + len(group.owners) + len(more) + owned
     if steps > AT_ONCE_STEPS_MAX:
         return True
-    steps += group.subscribed.total()
+    steps += group.subscribed.total() + sum(map(len, group.owners.values())) + sum(map(len, group.matched.values()))
+    if steps > AT_ONCE_STEPS_MAX:
+        return True
     for topic in filter(None, map(topics.get, chain(more, group.subscribed, *group.matched.values()))):
         steps += len(topic.partitions)
     return steps > AT_ONCE_STEPS_MAX
@@ -200,24 +206,33 @@ def is_match_due(group: ConsumerGroup, topics_seen: int, now_ms: int, refresh_in
     """Whether the group's expressions are to be matched: one never was, topics have changed, or rights may have."""
     if not group.expressed:
         return False
-    if not group.expressed.keys() <= group.matched.keys():
+    if len(group.expressed) > len(group.matched):
         return True
     again_ms = refresh_interval_ms if group.matched_seen == topics_seen else MATCH_AGAIN_MS
     return not group.matched_at_ms <= now_ms < group.matched_at_ms + again_ms  # the clock may have been set back
 
 
 def match(group: ConsumerGroup, around: Surroundings) -> Change:
-    """Decide on what all expressions of the group match by now. An expression that nobody has any more says nothing."""
-    matched = {regex: topics for regex, topics in around.matched.items() if regex in group.expressed}
-    moved = {regex: topics for regex, topics in matched.items() if topics != group.matched.get(regex)}
-    change = Change(has_matched_all=group.expressed.keys() <= matched.keys())
-    if moved:
-        hashed = metadata_hash(_names(group.subscribed, group.expressed, {**group.matched, **moved}), around.topics)
-        change.records = [
+    """Decide on what expressions of the group match by now. One that nobody has any more says nothing. Raises
+    BrokerError.
+    """
+    moved = {
+        regex: topics
+        for regex, topics in around.matched.items()
+        if regex in group.expressed and topics != group.matched.get(regex)
+    }
+    if not moved:
+        return Change()
+    growth = sum(len(topics) - len(group.matched.get(regex, ())) for regex, topics in moved.items())
+    if growth * TEXT_BYTES > around.room_bytes:
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
+    hashed = metadata_hash(_names(group.subscribed, group.expressed, {**group.matched, **moved}), around.topics)
+    return Change(
+        [
             *(expression_record(group.group_id, regex, topics, around.now_ms) for regex, topics in moved.items()),
             group_record(group.group_id, group.epoch + 1, hashed),
         ]
-    return change
+    )
 
 
 def leave(group: ConsumerGroup, beat: Heartbeat, topics: Topics) -> Change:
@@ -315,6 +330,9 @@ def _sender(group: ConsumerGroup, beat: Heartbeat) -> tuple[ConsumerMember, Cons
         check_epoch(member, beat.epoch, beat.owned)
         return member, None
     holder = group.static_member(beat.instance_id)
+    if holder is not None and holder.member_id != beat.member_id and beat.member_id in group.members:
+        problem = f"Member {beat.member_id} is in the group already, and not as instance id {beat.instance_id}."
+        raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
     if holder is None:
         return group.members.get(beat.member_id) or ConsumerMember(beat.member_id), None
     if not holder.is_away:
@@ -369,8 +387,7 @@ def _check_size(
     if member.regex not in group.matched:
         growth += TEXT_BYTES * len(around.matched.get(member.regex, ()))
     if growth > around.room_bytes:
-        problem = f"The members of this and other groups take the {MEMBERS_BYTES_MAX} bytes that they may take."
-        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, problem)
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
 
 
 def _match(view: View, before: ConsumerMember | None, around: Surroundings, change: Change) -> None:

@@ -38,7 +38,8 @@ def reconcile(
     is_revoking = member.state is MemberState.UNREVOKED_PARTITIONS and _owns(reported, member.revoking)
     if is_revoking or has_reached(member, goal.assignment_epoch):
         return _without_unsubscribed(member, goal, reported) if goal.has_changed else member
-    return _towards(member, goal, owner, reported)
+    after = _towards(member, goal, owner, reported)
+    return member if after == member else after
 
 
 def _owns(reported: Reported, revoking: Owned) -> bool:

@@ -142,6 +142,7 @@ def group_tombstones(group: ConsumerGroup) -> list[KeyedRecord]:
     """The records that end an empty group."""
     assert not group.members, f"{group.group_id} ends with {list(group.members)}"
     return [
+        *(expression_tombstone(group.group_id, regex) for regex in group.matched),
         KeyedRecord(ConsumerGroupTargetAssignmentMetadataKey(group.group_id)),
         KeyedRecord(ConsumerGroupPartitionMetadataKey(group.group_id)),
         KeyedRecord(ConsumerGroupMetadataKey(group.group_id)),

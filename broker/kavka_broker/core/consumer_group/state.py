@@ -160,6 +160,11 @@ class ConsumerGroup:
         self.matched[regex] = topics
         self.size_bytes += TEXT_BYTES * len(topics)
 
+    def forget_unexpressed(self) -> None:
+        """Forget what expressions match that no member has: their tombstones are not in the log."""
+        for regex in self.matched.keys() - self.expressed.keys():
+            self.forget_matched(regex)
+
     def forget_matched(self, regex: str) -> None:
         self.size_bytes -= TEXT_BYTES * len(self.matched.pop(regex, ()))
 

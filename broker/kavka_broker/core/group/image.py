@@ -102,6 +102,7 @@ class GroupImage:
                 del self.consumer_groups[group_id]
             else:
                 self.groups.pop(group_id, None)
+                self.consumer_groups[group_id].forget_unexpressed()
             yield
         for group_id in list(self._offsets):
             if self.find(group_id) is None:

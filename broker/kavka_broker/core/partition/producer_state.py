@@ -28,7 +28,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 BATCHES_KEPT_MAX: Final = 5
 PRODUCERS_MAX: Final = 100_000
-REFUSED_MAX: Final = 1_000
+REFUSED_MAX: Final = 100
 BEHIND_REFUSED_MAX: Final = 4  # a client has at most five requests in flight
 SEQUENCE_MAX: Final = 2**31 - 1
 assert SEQUENCE_MAX & (SEQUENCE_MAX + 1) == 0, "sequences wrap by a mask"
@@ -253,6 +253,7 @@ class ProducerStates:
     def replace(self, producers: Iterable[tuple[int, Producer]]) -> None:
         """Take up the producers of a snapshot."""
         self._producers = dict(producers)
+        self._refused.clear()
         self.transactions.replace(
             (producer_id, producer.transaction_first_offset)
             for producer_id, producer in self
