@@ -9,6 +9,7 @@ from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
 
+from kavka_audit.delta.directory_names import check_directory
 from kavka_audit.engine import DuckDB, Engine, EngineError
 from kavka_audit.lake.directory import LakeError
 from kavka_audit.lake.snapshot import Snapshot
@@ -158,7 +159,7 @@ def check_store(directory: Path | str) -> None:
 
 
 def check_format(wanted: Wanted) -> None:
-    """Raise CommandError where tables of the format cannot be written as the other options say."""
+    """Raise CommandError, or LakeError, where tables of the format cannot be written as the other options say."""
     if wanted.table_format != "delta":
         return
     option = "--table-format delta"
@@ -168,6 +169,7 @@ def check_format(wanted: Wanted) -> None:
         )
     if words := lacking(f"kavka audit run {option}", "delta", "deltalake"):
         raise CommandError(words)
+    check_directory(wanted.directory)
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, Final, Protocol
+from urllib.parse import unquote
 
 import duckdb
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties, write_deltalake
@@ -15,6 +16,7 @@ from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
 
 from kavka_audit.delta.columns import CHAINS, DAY, DEAD_LETTERS, EVENTS, Columns
+from kavka_audit.delta.directory_names import check_directory
 from kavka_audit.lake.directory import Lake, LakeError
 
 NUMBER: Final = "kavka-audit"
@@ -70,7 +72,8 @@ class Table:
         of the file's directory alone.
         """
         with told(self._lake, self.name):
-            return sorted(self.delta.file_uris(file_pruning_predicate=None if filters is None else [*filters]))
+            found = self.delta.file_uris(file_pruning_predicate=None if filters is None else [*filters])
+        return sorted(map(unquote, found))
 
     def append(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
         """Add rows. Raises LakeError, also where another run was faster."""
@@ -98,6 +101,7 @@ class Tables:
     """The tables of a lake."""
 
     def __init__(self, lake: Lake) -> None:
+        check_directory(lake.directory)
         self.dead_letters = Table(lake, "dead_letters", DEAD_LETTERS, [DAY])
         self.events = Table(lake, "events", EVENTS, [DAY])
         self.chains = Table(lake, "chains", CHAINS)

@@ -295,6 +295,29 @@ def test_many_files_of_a_day_become_one_and_hold_the_same(tmp_path: Path, monkey
     assert contents(lake) == before
 
 
+@pytest.mark.parametrize("name", ["a b", "Prüfung", "100% {sure}", "it's #1", 'a "b"; c+d&e'])
+def test_a_directory_may_have_any_name_that_delta_holds(tmp_path: Path, name: str) -> None:
+    directory, trail = tmp_path / name, trail_of()
+    lake, _ = taken_in(directory, trail)
+    assert entries(lake) == entries(taken_in(tmp_path / "plain", trail)[0])
+    assert taken_in(directory, trail)[1] == Ingested()
+    with lake.held(CLUSTER):
+        DeltaDuckDB().retain(lake, NOW_MS + 30 * DAY_MS, 5)
+    assert entries(lake) == []
+
+
+@pytest.mark.parametrize("name", ["x[1]", "a|b", "a^b", "a\\b", "a%20b", "a*", "a?", "a\nb", "a\udcffb"])
+def test_a_name_that_delta_does_not_hold_is_refused_before_the_directory_is_taken(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    monkeypatch.setattr("kavka_audit_run.main.lacking", lambda *_: None)
+    words = ("--table-format", "delta", "--directory", str(tmp_path / name))
+    code, said = run("audit", "run", "--bootstrap", "127.0.0.1:1", *words)
+    assert code == 1
+    assert "choose another directory" in said
+    assert not [*tmp_path.iterdir()]
+
+
 def test_a_store_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka_audit_run.main.lacking", lambda *_: "it lacks a library")
     words = ("--table-format", "delta", "--directory", "s3://bucket/audit")
