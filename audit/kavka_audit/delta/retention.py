@@ -8,6 +8,7 @@ and what a run that died has left half written, stays.
 from collections import Counter
 from pathlib import Path
 from typing import Final
+from urllib.parse import unquote
 
 from kavka_audit.delta.chain_rows import known_chains, replace_chains
 from kavka_audit.delta.chain_states import without_old
@@ -39,7 +40,8 @@ def retain(lake: Lake, now_ms: int, keep_days: int) -> None:
         replace_chains(tables.chains, kept, {})
     for table in (tables.events, tables.dead_letters, tables.chains):
         with told(lake, table.name):
-            if table.delta.vacuum(dry_run=True):
+            # What was vacuumed before is listed again, and would be committed again.
+            if any((lake.directory / table.name / unquote(file)).exists() for file in table.delta.vacuum(dry_run=True)):
                 table.delta.vacuum(dry_run=False)
 
 

@@ -281,6 +281,23 @@ def test_old_days_leave_and_are_no_gap(tmp_path: Path) -> None:
     assert chains(lake)["1-1"].last_sequence == 40
 
 
+def test_what_is_vacuumed_is_not_vacuumed_again(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken_in(tmp_path, trail_of())
+    lake, vacuum = lake_in(tmp_path), DeltaTable.vacuum
+
+    def at_once(table: DeltaTable, dry_run: bool) -> list[str]:
+        return vacuum(table, 0, dry_run, enforce_retention_duration=False)
+
+    monkeypatch.setattr(DeltaTable, "vacuum", at_once)
+    versions = []
+    for _ in range(3):
+        with lake.held(CLUSTER):
+            DeltaDuckDB().retain(lake, NOW_MS + 30 * DAY_MS, 5)
+        versions.append([DeltaTable(tmp_path / name).version() for name in NAMES])
+    assert versions[0] == versions[1] == versions[2]
+    assert not [*(tmp_path / "events").glob("day=*/*.parquet")]
+
+
 def test_many_files_of_a_day_become_one_and_hold_the_same(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", 1)
     monkeypatch.setattr("kavka_audit.delta.retention.DAY_FILES_MAX", 3)
