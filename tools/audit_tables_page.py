@@ -73,7 +73,8 @@ CHAINS_WORDS = """\
 A table of Delta Lake: a row for each chain. `verdict` is `sound` or `damaged`, by hashes and links alone, and
 `unchecked` in the row `(others)` for chains of which there are more than 20,000. `fault` and `fault_sequence` tell the
 first of `damages`, in the words of [`kavka audit verify`](../explanation/audit.md). `restarts` counts how often records
-were deleted before they were read: what stood there is not judged. A chain goes when its last entry is too old.
+were deleted before they were read: what stood there is not judged; `is_before_hole` says it of what followed the last
+entry. A chain goes when no run has read an entry of it for `--keep-days`, as `read_time` tells.
 """
 
 

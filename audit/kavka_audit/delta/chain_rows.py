@@ -13,10 +13,9 @@ from kavka_audit.delta.tables import Table, relation
 from kavka_audit.lake.database import connected
 
 SQL_TYPES: Final = {"integer": "INTEGER", "long": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
-TIME, TIME_MS = "last_time", "last_ms"
-FIELDS: Final = {name: SQL_TYPES.get(kind, "BIGINT") for name, kind in CHAINS.items() if name != TIME} | {
-    TIME_MS: "BIGINT"
-}
+TIMES: Final = {"last_time": "last_ms", "read_time": "read_ms"}
+"""Timestamps, and the fields in milliseconds that they are in Python."""
+FIELDS: Final = {TIMES.get(name, name): SQL_TYPES.get(kind, "BIGINT") for name, kind in CHAINS.items()}
 
 
 def known_chains(table: Table) -> dict[Place, ChainState]:
@@ -25,8 +24,8 @@ def known_chains(table: Table) -> dict[Place, ChainState]:
     if not files:
         return {}
     with connected() as connection:
-        times = f"epoch_ms({TIME}) AS {TIME_MS}"
-        rows = relation(connection, files).project(", ".join((*(name for name in FIELDS if name != TIME_MS), times)))
+        columns = (f"epoch_ms({name}) AS {TIMES[name]}" if name in TIMES else f'"{name}"' for name in CHAINS)
+        rows = relation(connection, files).project(", ".join(columns))
         states = [ChainState(**dict(zip(rows.columns, row, strict=True))) for row in rows.fetchall()]
     return {state.place: state for state in states}
 
@@ -39,6 +38,9 @@ def replace_chains(table: Table, chains: Mapping[Place, ChainState], identifiers
 
 def _rows(connection: duckdb.DuckDBPyConnection, chains: Mapping[Place, ChainState]) -> duckdb.DuckDBPyRelation:
     lines = json.dumps([asdict(chains[place]) for place in sorted(chains)])
-    time = f"make_timestamptz(least({TIME_MS}, {TIME_MAX_MS}) * 1000) AS {TIME}"
     found = connection.sql("SELECT unnest(from_json(?, ?), recursive := true)", params=[lines, json.dumps([FIELDS])])
-    return found.project(", ".join(time if name == TIME else f'"{name}"' for name in CHAINS))
+    return found.project(", ".join(_time(name) if name in TIMES else f'"{name}"' for name in CHAINS))
+
+
+def _time(name: str) -> str:
+    return f"make_timestamptz(least({TIMES[name]}, {TIME_MAX_MS}) * 1000) AS {name}"

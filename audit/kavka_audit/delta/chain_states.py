@@ -42,6 +42,8 @@ class ChainState:
     fault: str | None = None
     fault_sequence: int | None = None
     restarts: int = 0
+    read_ms: int = 0
+    is_before_hole: bool = False
 
     @property
     def place(self) -> Place:
@@ -58,19 +60,20 @@ class _Reading:
 
 @dataclass(frozen=True, slots=True)
 class Batch:
-    """A range of a partition, and what is to be known of it. `log_start` is the first offset of the partition now;
-    `has_holes`: some of the range was deleted before it was read.
+    """A range of a partition, and what is to be known of it. `log_start` is the first offset of the partition now, and
+    `now_ms` when it is read; `has_holes`: some of the range was deleted before it was read.
     """
 
     topic_id: str
     partition: int
     log_start: int
+    now_ms: int
     has_holes: bool = False
 
 
 def follow(known: Mapping[Place, ChainState], batch: Batch, steps: Steps, reread: Reread) -> dict[Place, ChainState]:
     """Return the chains as they are known after a batch, whose steps come by offset."""
-    readings, unfollowed = dict[str, _Reading](), 0
+    readings, unfollowed, where = dict[str, _Reading](), 0, (batch.topic_id, batch.partition)
     room = CHAINS_MAX - sum(state.source != OTHERS for state in known.values())
     for step in steps:
         source = step.entry.source
@@ -83,13 +86,15 @@ def follow(known: Mapping[Place, ChainState], batch: Batch, steps: Steps, reread
             readings[source] = _begun(state, batch, source)
         _take(readings[source], step, reread)
     found = dict(known)
+    if batch.has_holes:
+        found |= {place: replace(state, is_before_hole=True) for place, state in known.items() if place[:2] == where}
     for source, reading in readings.items():
         place = batch.topic_id, batch.partition, source
-        found[place] = _after(known.get(place) or ChainState(*place), reading)
+        found[place] = replace(_after(known.get(place) or ChainState(*place), reading), read_ms=batch.now_ms)
     if unfollowed:
         place = batch.topic_id, batch.partition, OTHERS
         before = known.get(place) or ChainState(*place, verdict=UNCHECKED)
-        found[place] = replace(before, entries=before.entries + unfollowed)
+        found[place] = replace(before, entries=before.entries + unfollowed, read_ms=batch.now_ms)
     return found
 
 
@@ -97,8 +102,9 @@ def _begun(state: ChainState | None, batch: Batch, source: str) -> _Reading:
     """Return the reading of a chain that goes on in a batch, or begins there."""
     if state is None:
         return _Reading(ChainCheck(source, is_whole=not batch.log_start and not batch.has_holes))
-    if batch.has_holes or not state.last_hash:
-        return _Reading(ChainCheck(source, is_whole=False), restarts=int(batch.has_holes))
+    is_behind_hole = batch.has_holes or state.is_before_hole
+    if is_behind_hole or not state.last_hash:
+        return _Reading(ChainCheck(source, is_whole=False), restarts=int(is_behind_hole))
     kind = Kind.END if state.is_ended else Kind.EVENT
     check = ChainCheck(source)
     check.resume(Entry(source, state.last_sequence, kind, state.last_ms, hash=bytes.fromhex(state.last_hash)))
@@ -125,6 +131,7 @@ def _after(before: ChainState, reading: _Reading) -> ChainState:
         entries=before.entries + verdict.entries,
         damages=damages,
         restarts=before.restarts + reading.restarts,
+        is_before_hole=False,
     )
     if before.fault is None and verdict.damage is not None:
         found = replace(found, fault=verdict.damage.fault.value, fault_sequence=verdict.damage.sequence)
@@ -137,5 +144,8 @@ def _after(before: ChainState, reading: _Reading) -> ChainState:
 
 
 def without_old(known: Mapping[Place, ChainState], limit_ms: int) -> dict[Place, ChainState]:
-    """Return the chains without those whose last entry is too old. The row of all others stays."""
-    return {place: state for place, state in known.items() if state.source == OTHERS or state.last_ms >= limit_ms}
+    """Return the chains without those of which no entry was read for too long. The row of all others stays.
+
+    An entry's own time does not count: who forges one could have a damaged chain forgotten, or a chain kept for good.
+    """
+    return {place: state for place, state in known.items() if state.source == OTHERS or state.read_ms >= limit_ms}

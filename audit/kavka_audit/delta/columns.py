@@ -52,6 +52,8 @@ CHAINS: Final[Columns] = {
     "fault": "string",  # of the first damage, as `kavka audit verify` names it
     "fault_sequence": "long",
     "restarts": "long",  # how often it was gone on with behind records that the topic had deleted unread
+    "read_time": "timestamp",  # of the run that last read an entry of it
+    "is_before_hole": "boolean",  # the topic has deleted records unread behind its last entry
 }
 
 

@@ -45,19 +45,21 @@ def _spans(tables: Tables, trail: Trail) -> Iterator[Range]:
 
 
 def _unfinished(tables: Tables, trail: Trail, ranges: list[Range]) -> Iterator[Range]:
-    ahead = [table for table in (tables.dead_letters, tables.events) if table.number > tables.chains.number]
-    if not ahead:
-        return
+    before_chains = tables.dead_letters, tables.events
     for partition, _, _ in ranges:
         first = tables.chains.reached(trail.topic_id, partition)
-        until = max(table.reached(trail.topic_id, partition) for table in ahead)
-        if first < until:
+        until = max(table.reached(trail.topic_id, partition) for table in before_chains)
+        if (
+            first < until
+        ):  # of the same number too: a batch that is read again ends earlier at what was deleted meanwhile
             yield partition, first, until
             return
-    raise LakeError(
-        f"{ahead[0].name} has a batch that chains does not have, of another topic or engine; go on with the engine that"
-        " wrote it, or choose another directory"
-    )
+    ahead = [table for table in before_chains if table.number > tables.chains.number]
+    if ahead:
+        raise LakeError(
+            f"{ahead[0].name} has a batch that chains does not have, of another topic or engine; go on with the engine"
+            " that wrote it, or choose another directory"
+        )
 
 
 def _commit(
@@ -66,7 +68,7 @@ def _commit(
     """Read a range and commit it; returns what it had, and the chains behind it."""
     links, part = Links(), lake.place(trail.topic_id, *span).with_suffix(PART)
     taken = take(trail, span, part, links=links)
-    batch = Batch(trail.topic_id, taken.partition, trail.begin(taken.partition), bool(taken.missed))
+    batch = Batch(trail.topic_id, taken.partition, trail.begin(taken.partition), now_ms, bool(taken.missed))
     found = follow(chains, batch, links.steps(), partial(_reread, trail, taken.partition))
     identifiers = {NUMBER: tables.chains.number + 1, identifier(trail.topic_id, taken.partition): taken.until}
     for table, names, condition in (

@@ -91,16 +91,23 @@ def spans(lake: Lake, trail: Trail, intake: Intake = EVENTS, rows_max: int | Non
 
 
 def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS, links: Links | None = None) -> Taken:
-    """Read records of a partition and write their rows into a file. Ends early where they have very many."""
+    """Read records of a partition and write their rows into a file. Ends early where they have very many; with `links`
+    also before records that were deleted meanwhile, so that these stand first in the next file.
+    """
     partition, first, until = span
     with Taking(intake, partition, first, trail.begin, part, links) as taking:
         taking.miss_deleted(until)
         if taking.following < until:
             for batch in trail.batches(partition, taking.following, until):
+                if links is not None and taking.is_before_hole(batch.base_offset):
+                    until = taking.following
+                    break
                 taking.add(batch, until)
                 if taking.rows >= ROWS_MAX:
                     until = taking.following
                     break
+        if links is not None and taking.is_before_hole(until):
+            until = taking.following
         taking.miss_deleted(until)
         # Also without a row: the offsets up to the end were looked at.
         taking.write()

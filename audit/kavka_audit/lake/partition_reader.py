@@ -101,6 +101,10 @@ class Taking:
         """Note what was deleted before an offset, as far as that is known."""
         self.miss(min(self._begin(self._partition), until))
 
+    def is_before_hole(self, until: int) -> bool:
+        """Whether records that follow what was taken, before an offset, are known to be deleted."""
+        return self.records > 0 and min(self._begin(self._partition), until) > self.following
+
     def add(self, batch: Batch, until: int) -> None:
         """Take in the records of a batch that follow, up to an offset."""
         packed, at, index = batch.packed(), 0, 0

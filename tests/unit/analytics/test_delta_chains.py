@@ -8,16 +8,17 @@ import pytest
 
 from kavka_audit.delta import chain_states
 from kavka_audit.delta.chain_states import Batch, ChainState, Place, follow
+from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.lake.batch_parser import FORMS
 from kavka_audit.lake.chain_steps import Links, Step
 from kavka_broker.core.audit.chain import Entry
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.verification import Verdict, verify
-from tests.unit.analytics.delta import chains, taken_in
+from tests.unit.analytics.delta import chains, entries, taken_in
 from tests.unit.analytics.test_batches import BASE, batch_of
 from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD, records_of
 from tests.unit.analytics.test_lake import USE
-from tests.unit.analytics.trail import At, Kept, Record, chain_of
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, Record, chain_of
 from tests.unit.audit.runs import steps
 from tests.unit.audit.test_tampered_trails import TAMPERINGS, Tampering
 from tests.unit.audit.trails import long_trail
@@ -42,7 +43,7 @@ def followed(entries: Sequence[Entry], log_start: int, size: int) -> dict[str, C
             singles = [step for offset, entry in between for step in linked([entry], offset)]
             return [step for step in singles if step.entry.source == source]
 
-        batch = Batch("topic", 0, log_start)
+        batch = Batch("topic", 0, log_start, NOW_MS)
         found = follow(found, batch, linked(entries[first : first + size], log_start + first), reread)
     return {state.source: state for state in found.values()}
 
@@ -137,6 +138,40 @@ def test_records_that_retention_took_first_are_no_damage(tmp_path: Path) -> None
     state = chains(lake)["1-1"]
     assert taken.missed == 3
     assert (state.verdict, state.entries, state.restarts, state.last_sequence) == ("sound", 8, 1, 10)
+
+
+@pytest.mark.parametrize(("cut", "read", "missed"), [((2, 4), (9, 1), 2), ((2, 10), (3, 1), 8)])
+def test_records_that_retention_takes_while_they_are_read_are_no_damage(
+    tmp_path: Path, cut: tuple[int, int], read: tuple[int, int], missed: int
+) -> None:
+    chain, found = chain_of(1, [At(USE)] * 9)
+    trail = Kept()
+    trail.write(0, found)
+    trail.cuts[0] = cut
+    _, taken = taken_in(tmp_path, trail)
+    assert taken.missed == missed
+    trail.cuts.clear()
+    trail.write(0, [chain.event(b"{}", 1)])
+    lake, _ = taken_in(tmp_path, trail)
+    state = chains(lake)["1-1"]
+    assert (state.verdict, state.damages, state.last_sequence) == ("sound", 0, 10)
+    assert (state.entries, state.restarts) == read
+    assert len([row for row in entries(lake) if row[2] == "missed"]) == 1
+
+
+@pytest.mark.parametrize("forged_ms", [0, NOW_MS + 10_000 * DAY_MS])
+def test_a_forged_time_does_not_say_how_long_a_damaged_chain_is_kept(tmp_path: Path, forged_ms: int) -> None:
+    _, found = chain_of(1, [At(USE)] * 4)
+    del found[2]
+    _, forged = chain_of(1, [At(USE, 0, forged_ms)] * 5)
+    trail = Kept()
+    trail.write(0, [*found, forged[-1]])
+    lake, _ = taken_in(tmp_path, trail)
+    with lake.held(CLUSTER):
+        DeltaDuckDB().retain(lake, NOW_MS + 29 * DAY_MS, 30)
+        assert chains(lake)["1-1"].verdict == "damaged"
+        DeltaDuckDB().retain(lake, NOW_MS + 31 * DAY_MS, 30)
+    assert chains(lake) == {}
 
 
 def test_chains_of_which_there_are_too_many_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
