@@ -35,7 +35,7 @@ def play(seed: int, kinds: tuple[str, ...]) -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("seed", [7, *in_turn([4, 11, 12, 13, 4006], 5)])
+@pytest.mark.parametrize("seed", [7, *in_turn([4, 11, 13, 15, 4006], 5)])
 def test_a_partition_is_never_with_two_members(seed: int) -> None:
     simulation = play(seed, KINDS)
     counts = simulation.events.counts
