@@ -8,8 +8,8 @@ from typing import Final
 import duckdb
 
 from kavka_audit.delta.chain_states import ChainState, Place
-from kavka_audit.delta.columns import CHAINS, TIME_MAX_MS
-from kavka_audit.delta.tables import Table, relation
+from kavka_audit.delta.columns import CHAINS, TIME_MAX_MS, checked
+from kavka_audit.delta.tables import Table, Tables, relation
 from kavka_audit.lake.database import connected
 
 SQL_TYPES: Final = {"integer": "INTEGER", "long": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
@@ -28,6 +28,18 @@ def known_chains(table: Table) -> dict[Place, ChainState]:
         rows = relation(connection, files).project(", ".join(columns))
         states = [ChainState(**dict(zip(rows.columns, row, strict=True))) for row in rows.fetchall()]
     return {state.place: state for state in states}
+
+
+def offsets_behind(tables: Tables, topic_id: str) -> dict[int, int]:
+    """Return the offset behind the last row of each partition of a topic."""
+    found = dict[int, int]()
+    with connected() as connection:
+        for table in (tables.events, tables.dead_letters):
+            if files := table.files():
+                rows = relation(connection, files).filter(f"topic_id = '{checked(topic_id)}'")
+                for partition, last in rows.aggregate('"partition", max("offset")').fetchall():
+                    found[partition] = max(found.get(partition, 0), last + 1)
+    return found
 
 
 def replace_chains(table: Table, chains: Mapping[Place, ChainState], identifiers: Mapping[str, int]) -> None:

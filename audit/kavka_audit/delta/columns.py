@@ -57,11 +57,16 @@ CHAINS: Final[Columns] = {
 }
 
 
+def checked(topic_id: str) -> str:
+    """Return a topic's id, which may stand between quotes."""
+    assert topic_id.replace("-", "").replace("_", "").isalnum(), topic_id
+    return topic_id
+
+
 def to_delta(names: tuple[str, ...], topic_id: str, now_ms: int) -> str:
     """Return the select list that makes rows of a table of rows of the lake."""
-    assert topic_id.replace("-", "").replace("_", "").isalnum(), topic_id
     found = (f'{_time(name)} AS "{TIMES[name]}"' if name in TIMES else f'"{name}"' for name in names)
-    return ", ".join([f"'{topic_id}' AS topic_id", *found, f"{_day(now_ms)} AS {DAY}"])
+    return ", ".join([f"'{checked(topic_id)}' AS topic_id", *found, f"{_day(now_ms)} AS {DAY}"])
 
 
 def _time(name: str) -> str:

@@ -1,4 +1,4 @@
-"""Names of directories in which tables can stand: deltalake takes names apart as URLs, and DuckDB as patterns."""
+"""Names of directories where tables can stand: deltalake and Spark take names apart as URLs, and DuckDB as patterns."""
 
 import re
 from pathlib import Path
@@ -6,9 +6,9 @@ from typing import Final
 
 from kavka_audit.lake.directory import LakeError
 
-UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f\[\]^|\\*?\ud800-\udfff]|%[0-9A-Fa-f]{2}")
+UNUSABLE: Final = re.compile(r"[\x00-\x1f\x7f\[\]^|\\*?#\ud800-\udfff]|%[0-9A-Fa-f]{2}")
 """What deltalake refuses, or panics at, or takes for an encoded character of another directory; and DuckDB's patterns.
-Surrogates are bytes that are no UTF-8.
+Behind `#` is another file to delta-spark. Surrogates are bytes that are no UTF-8.
 """
 
 

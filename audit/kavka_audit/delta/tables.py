@@ -67,6 +67,11 @@ class Table:
         """Return the offset after the last that the table has of a partition."""
         return self.delta.transaction_version(identifier(topic_id, partition)) or 0
 
+    def ended(self, query_id: str) -> int:
+        """Return the number of the last micro-batch of a query that the table has; -1 before the first one."""
+        found = self.delta.transaction_version(query_identifier(query_id))
+        return -1 if found is None else found
+
     def files(self, filters: Sequence[tuple[str, str, Any]] | None = None) -> list[str]:
         """Return the files of Parquet that the table consists of, of some partitions or all. A row's day is in the name
         of the file's directory alone.
@@ -110,6 +115,11 @@ class Tables:
 def identifier(topic_id: str, partition: int) -> str:
     """Return the identifier whose version is the offset that was reached in a partition."""
     return f"{NUMBER}/{topic_id}/{partition}"
+
+
+def query_identifier(query_id: str) -> str:
+    """Return the identifier whose version is the last micro-batch of a query of Spark."""
+    return f"{NUMBER}/query/{query_id}"
 
 
 def is_there(directory: Path) -> bool:

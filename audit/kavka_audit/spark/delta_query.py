@@ -5,6 +5,10 @@ Delta's own writer. The driver judges the chains by the few entries that are ste
 which ends the batch. A micro-batch that is played again has the number that its commits hold: Delta passes over a
 commit with a number that a table has.
 
+The commit to `chains` holds the number of the micro-batch too: a checkpoint that has ended more than that is not one of
+these tables. A batch that was left half done, and whose records retention has deleted before it is played again, is
+ended with what the tables have of it.
+
 What `chains` says has been read is not taken in again, whatever the checkpoint says: so another engine may go on with
 the tables, and Spark after it, between two runs.
 """
@@ -22,10 +26,10 @@ from typing import Any, Final
 from pyspark import StorageLevel
 from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
 
-from kavka_audit.delta.chain_rows import known_chains, replace_chains
+from kavka_audit.delta.chain_rows import known_chains, offsets_behind, replace_chains
 from kavka_audit.delta.chain_states import Batch, ChainState, Place, Steps, follow
 from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS
-from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier
+from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier, query_identifier
 from kavka_audit.engine import EngineError
 from kavka_audit.lake.chain_steps import Step
 from kavka_audit.lake.columns import ENTRIES
@@ -38,6 +42,7 @@ from kavka_audit.spark.delta_columns import to_delta
 from kavka_audit.spark.errors import told
 from kavka_audit.spark.rows import rows_of
 from kavka_audit.spark.source import Stream
+from kavka_audit.spark.storage import Here
 from kavka_audit.spark.verification import entry_from, in_order
 
 BATCH_RECORDS_MAX: Final = 500_000
@@ -52,13 +57,15 @@ def ingest(spark: Any, lake: Lake, trail: Trail, source: Stream, now_ms: int) ->
     """Take in all that is there; gives what was read at the end. Raises EngineError and LakeError."""
     tables, checkpoint = Tables(lake), lake.directory / CHECKPOINT / trail.topic_id
     log_starts = {partition: begin for partition, begin, _ in trail.ranges()}
+    _check_ahead(tables, checkpoint)
     _check_unfinished(tables, trail.topic_id, [*log_starts], checkpoint)
     query = Query(lake, tables, trail.topic_id, log_starts, checkpoint, now_ms)
     begins = {partition: max(begin, query.reached(partition)) for partition, begin in log_starts.items()}
     try:
         with told("reading the audit topic by Spark"), _quiet():
             stream = source.stream(spark, begins, BATCH_RECORDS_MAX)
-            writer = stream.writeStream.trigger(availableNow=True).option("checkpointLocation", str(checkpoint))
+            writer = stream.writeStream.trigger(availableNow=True)
+            writer = writer.option("checkpointLocation", Here(lake).address(checkpoint))
             writer.foreachBatch(query.take).start().awaitTermination()
     except EngineError:
         if query.problem is not None:
@@ -79,12 +86,28 @@ def _quiet() -> Iterator[None]:
         logger.disabled = before
 
 
+def _check_ahead(tables: Tables, checkpoint: Path) -> None:
+    """Raise LakeError where a checkpoint has ended batches that the tables do not have."""
+    ended = _last(checkpoint / "commits")
+    if ended >= 0 and ended > tables.chains.ended(_query_id(checkpoint)):
+        raise LakeError(
+            f"{checkpoint} is ahead of {tables.chains.name}, as where tables were restored or removed; remove it, and"
+            " Spark goes on from the tables"
+        )
+
+
+def _query_id(checkpoint: Path) -> str:
+    """Return the id of the query, which is the same as long as its checkpoint is there."""
+    return str(json.loads((checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+
+
 def _check_unfinished(tables: Tables, topic_id: str, partitions: Sequence[int], checkpoint: Path) -> None:
     """Raise LakeError where a batch is half done that is not the next one of the checkpoint."""
     chains = tables.chains
+    for table in (tables.dead_letters, tables.events):
+        if any(table.reached(topic_id, found) > chains.reached(topic_id, found) for found in partitions):
+            raise LakeError(f"{table.name} has a batch that DuckDB has not ended; run once with --engine duckdb")
     ahead = [table for table in (tables.dead_letters, tables.events) if table.number > chains.number]
-    if any(table.reached(topic_id, found) > chains.reached(topic_id, found) for table in ahead for found in partitions):
-        raise LakeError(f"{ahead[0].name} has a batch that DuckDB has not ended; run once with --engine duckdb")
     if ahead and _last(checkpoint / "offsets") <= _last(checkpoint / "commits"):
         raise LakeError(
             f"{ahead[0].name} has a batch that chains does not have, and {checkpoint} does not know of it; choose"
@@ -119,12 +142,12 @@ class Query:
         """Return the offset up to which a partition is in all tables."""
         return self.tables.chains.reached(self.topic_id, partition)
 
-    def take(self, records: Any, _: int) -> None:
+    def take(self, records: Any, batch: int) -> None:
         """Commit a micro-batch. What it raises reaches Java as words: `problem` is the exception itself."""
         try:
             rows = rows_of(self._new(records), link_columns()).persist(StorageLevel.MEMORY_AND_DISK)
             try:
-                self._commit(rows)
+                self._commit(rows, batch)
             finally:
                 rows.unpersist()
         except BaseException as problem:
@@ -139,36 +162,60 @@ class Query:
             is_new = F.when(is_of, F.col("offset") >= self.reached(partition)).otherwise(is_new)
         return records.filter(is_new)
 
-    def _commit(self, rows: Any) -> None:
+    def _commit(self, rows: Any, batch: int) -> None:
         found = [Span(**row.asDict()) for row in _spans(rows).collect()]
         if not found:
+            self._end_without_rows(batch)
             return
         number = self.tables.chains.number + 1
         holes = {span.partition: span.first - self.reached(span.partition) for span in found}
         holes = {partition: lost for partition, lost in holes.items() if lost > 0}
         if sum(span.dead for span in found):
             dead = rows.filter(IS_DEAD).select(to_delta(IN_DEAD_LETTERS, self.topic_id, self.now_ms))
-            self._append(self.tables.dead_letters, dead, number)
+            self._append(self.tables.dead_letters, dead, number, batch)
         events = rows.filter(f"NOT {IS_DEAD}").select(*ENTRIES)
         if holes:  # beside the others in one commit
             lost = [missed(place, self.reached(place), self.reached(place) + count) for place, count in holes.items()]
             told_of = [tuple(row.get(name) for name in ENTRIES) for row in lost]
             events = events.unionByName(rows.sparkSession.createDataFrame(told_of, schema(ENTRIES)))
-        self._append(self.tables.events, events.select(to_delta(IN_EVENTS, self.topic_id, self.now_ms)), number)
-        self._end(rows, found, holes, number)
+        events = events.select(to_delta(IN_EVENTS, self.topic_id, self.now_ms))
+        self._append(self.tables.events, events, number, batch)
+        self._end(rows, found, holes, {NUMBER: number, query_identifier(self.query_id): batch})
 
-    def _append(self, table: Table, frame: Any, number: int) -> None:
+    def _append(self, table: Table, frame: Any, number: int, batch: int) -> None:
         """Commit rows, unless the table has this batch. Raises LakeError where another run has one of its number."""
-        token = f"{self._query_id()}/{number}"
+        token = f"{self.query_id}/{batch}/{number}"
         writer = frame.write.format("delta").mode("append").option("userMetadata", token)
-        writer.option("txnAppId", NUMBER).option("txnVersion", number).save(str(self.lake.directory / table.name))
+        writer = writer.option("txnAppId", NUMBER).option("txnVersion", number)
+        writer.save(Here(self.lake).address(self.lake.directory / table.name))
         table.check_committed(token)
 
-    def _query_id(self) -> str:
-        """Return the id of the query, which is the same as long as its checkpoint is there."""
-        return str(json.loads((self.checkpoint / "metadata").read_text(encoding="utf-8"))["id"])
+    @property
+    def query_id(self) -> str:
+        """Return the id of the query, which has begun."""
+        return _query_id(self.checkpoint)
 
-    def _end(self, rows: Any, spans: Sequence["Span"], holes: Mapping[int, int], number: int) -> None:
+    def _end_without_rows(self, batch: int) -> None:
+        """End a micro-batch that has nothing new; where it was left half done and its records are deleted, its number
+        too, with what `events` has of it. Records that `events` does not have are missed by the next batch.
+        """
+        chains, reached, numbers = self._chains, dict[str, int](), {query_identifier(self.query_id): batch}
+        number = self.tables.chains.number
+        if max(self.tables.dead_letters.number, self.tables.events.number) > number:
+            numbers[NUMBER] = number + 1
+        elif self.tables.chains.ended(self.query_id) >= batch:
+            return
+        if self.tables.events.number > number:
+            for partition, end in offsets_behind(self.tables, self.topic_id).items():
+                if end > self.reached(partition):
+                    reached[identifier(self.topic_id, partition)] = end
+                    log_start = self.log_starts.get(partition, 0)
+                    deleted = Batch(self.topic_id, partition, log_start, self.now_ms, has_holes=True)
+                    chains = follow(chains, deleted, (), lambda *_: ())
+        replace_chains(self.tables.chains, chains, {**numbers, **reached})
+        self._chains = chains
+
+    def _end(self, rows: Any, spans: Sequence["Span"], holes: Mapping[int, int], numbers: Mapping[str, int]) -> None:
         """Judge the chains, and commit what ends the batch. `holes` are records that were deleted unread."""
         links = rows.filter("has_its_hash IS NOT NULL").select(*LINKS)
         chains = self._chains
@@ -176,7 +223,7 @@ class Query:
             batch = Batch(self.topic_id, partition, self.log_starts.get(partition, 0), self.now_ms, partition in holes)
             chains = follow(chains, batch, map(_step, found), partial(_reread, links, partition))
         reached = {identifier(self.topic_id, span.partition): span.last + 1 for span in spans}
-        replace_chains(self.tables.chains, chains, {NUMBER: number, **reached})
+        replace_chains(self.tables.chains, chains, {**numbers, **reached})
         self._chains = chains
         self.so_far.records += sum(span.records for span in spans)
         self.so_far.dead += sum(span.dead for span in spans)

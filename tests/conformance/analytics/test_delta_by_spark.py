@@ -12,8 +12,9 @@ from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
 from tests.conformance.analytics.planted import Drawn
-from tests.unit.analytics.delta import contents, entries, lake_in
-from tests.unit.analytics.trail import CLUSTER, NOW_MS, Kept
+from tests.unit.analytics.delta import chains, contents, entries, lake_in
+from tests.unit.analytics.test_lake import USE
+from tests.unit.analytics.trail import CLUSTER, NOW_MS, At, Kept, chain_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
@@ -42,16 +43,24 @@ class FileStream:
                 if one.offset >= self._kept.begin(one.partition)
             ]
             place = self._directory / f"{self._files}.parquet"
-            spark.createDataFrame(records, KINDS).coalesce(1).write.parquet(str(place))
+            spark.createDataFrame(records, KINDS).coalesce(1).write.parquet(f"file://{place}")
             (file,) = place.glob("*.parquet")
             self._files += 1
             os.utime(file, (self._files, self._files))  # the order in which they are read
             file.rename(self._directory / f"{self._files}.snappy.parquet")
 
+    def delete(self, spark: Any) -> None:
+        """Delete all records that the stream has given, or would have."""
+        empty = self._directory / "empty"
+        spark.createDataFrame([], KINDS).coalesce(1).write.parquet(f"file://{empty}")
+        (nothing,) = empty.glob("*.parquet")
+        for file in self._directory.glob("*.snappy.parquet"):
+            file.write_bytes(nothing.read_bytes())
+
     def stream(self, spark: Any, begins: Mapping[int, int], batch_records_max: int) -> Any:
         assert begins.keys() == self._kept.records.keys()
         assert batch_records_max > 0
-        files = str(self._directory / "*.snappy.parquet")
+        files = f"file://{self._directory / '*.snappy.parquet'}"
         return spark.readStream.schema(KINDS).option("maxFilesPerTrigger", 1).parquet(files)
 
 
@@ -191,6 +200,63 @@ def test_a_checkpoint_that_is_gone_is_begun_again_from_the_tables(tmp_path: Path
     _, taken = take_in(tmp_path / "lake", engine(kept, name="again"), kept)
     assert taken.records == 0
     assert contents(lake) == before
+
+
+def test_a_lake_stands_here_under_any_name_whatever_the_default_file_system_is(
+    spark: Any, tmp_path: Path, engine: Callable[..., Any]
+) -> None:
+    kept = Drawn(9).trail(30)
+    reading, settings = engine(kept), spark.sparkContext._jsc.hadoopConfiguration()
+    before = settings.get("fs.defaultFS")
+    settings.set("fs.defaultFS", "hdfs://127.0.0.1:1")
+    try:
+        by_spark, _ = take_in(tmp_path / "100% Prüfung", reading, kept)
+    finally:
+        settings.set("fs.defaultFS", before)
+    assert contents(by_spark) == contents(take_in(tmp_path / "duckdb", DeltaDuckDB(clock), kept)[0])
+
+
+def test_tables_that_were_removed_are_not_gone_on_with_by_the_checkpoint(
+    tmp_path: Path, engine: Callable[..., Any]
+) -> None:
+    kept = Drawn(8).trail(30)
+    reading = engine(kept)
+    lake, _ = take_in(tmp_path / "lake", reading, kept)
+    before = contents(lake)
+    for name in ("events", "dead_letters", "chains"):
+        (tmp_path / "lake" / name).rename(tmp_path / name)
+    with pytest.raises(LakeError, match="is ahead of chains, as where tables were restored or removed; remove it"):
+        take_in(tmp_path / "lake", reading, kept)
+    (tmp_path / "lake" / "checkpoint").rename(tmp_path / "checkpoint")
+    take_in(tmp_path / "lake", reading, kept)
+    assert contents(lake) == before
+
+
+@pytest.mark.parametrize("commit", [1, 2])
+def test_a_half_batch_whose_records_are_deleted_hides_nothing_of_the_next_one(
+    spark: Any, tmp_path: Path, engine: Callable[..., Any], monkeypatch: pytest.MonkeyPatch, commit: int
+) -> None:
+    _, found = chain_of(1, [At(USE)] * 12)
+    kept = Kept()
+    kept.write(0, found[:10])
+    kept.add(0, [], b"dead")
+    reading = engine(kept)
+    with monkeypatch.context() as patch:
+        names = dying(patch, commit)
+        with pytest.raises(Died):
+            take_in(tmp_path / "lake", reading, kept)
+    assert names == ["dead_letters", "events"][:commit]
+    kept.begins[0] = 11
+    reading._source.delete(spark)
+    kept.write(0, found[10:])
+    with_rest(reading)
+    lake, taken = take_in(tmp_path / "lake", reading, kept)
+    before = [(0, "missed")] if commit == 1 else [(0, "head"), *((offset, "event") for offset in range(1, 10))]
+    after = [(offset, "event") for offset in (11, 12, 13)]
+    assert sorted((row[1], row[2]) for row in entries(lake)) == [*before, (10, "dead"), *after]
+    state = chains(lake)["1-1"]
+    assert (state.verdict, state.last_sequence) == ("sound", 12)
+    assert taken.missed == (11 if commit == 1 else 0)
 
 
 def test_no_record_goes_to_python(spark: Any) -> None:

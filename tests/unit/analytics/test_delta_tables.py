@@ -312,7 +312,7 @@ def test_many_files_of_a_day_become_one_and_hold_the_same(tmp_path: Path, monkey
     assert contents(lake) == before
 
 
-@pytest.mark.parametrize("name", ["a b", "Prüfung", "100% {sure}", "it's #1", 'a "b"; c+d&e'])
+@pytest.mark.parametrize("name", ["a b", "Prüfung", "100% {sure}", "it's 1", 'a "b"; c+d&e'])
 def test_a_directory_may_have_any_name_that_delta_holds(tmp_path: Path, name: str) -> None:
     directory, trail = tmp_path / name, trail_of()
     lake, _ = taken_in(directory, trail)
@@ -323,7 +323,7 @@ def test_a_directory_may_have_any_name_that_delta_holds(tmp_path: Path, name: st
     assert entries(lake) == []
 
 
-@pytest.mark.parametrize("name", ["x[1]", "a|b", "a^b", "a\\b", "a%20b", "a*", "a?", "a\nb", "a\udcffb"])
+@pytest.mark.parametrize("name", ["x[1]", "a|b", "a^b", "a\\b", "a%20b", "a*", "a?", "a#1", "a\nb", "a\udcffb"])
 def test_a_name_that_delta_does_not_hold_is_refused_before_the_directory_is_taken(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, name: str
 ) -> None:
