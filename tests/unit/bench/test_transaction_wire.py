@@ -3,6 +3,7 @@
 import struct
 
 from bench import transaction_wire, wire
+from bench.flexible_wire import NO_TAGS
 from bench.transaction_wire import Identity
 from kavka_broker.protocol import codec
 from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
@@ -18,7 +19,7 @@ from kavka_broker.protocol.messages.produce_response import (
 from kavka_broker.protocol.records.batch import crc_is_valid, read_header
 from kavka_broker.protocol.records.record import read_records
 
-HEADER_BYTES = 4 + wire.HEADER.size + len(wire.CLIENT_ID) + len(transaction_wire.NO_TAGS)
+HEADER_BYTES = 4 + wire.HEADER.size + len(wire.CLIENT_ID) + len(NO_TAGS)
 SOMEBODY = Identity(4711, 3)
 
 
