@@ -12,6 +12,7 @@ The auditee gives a config of a topic a value that nobody else gives. It also ma
 time, by the length of its batches, and mends it; the buffers of nodes hold a few events, so they are full at once.
 """
 
+import asyncio
 import json
 from collections import Counter
 from collections.abc import Iterable, Iterator
@@ -44,6 +45,8 @@ TOPIC: Final = "audited"
 KEY_FILE: Final = Path(__file__).with_name("audit.key")
 SMALL, LARGE = "1", str(1 << 20)
 HELD_MAX: Final = "4"
+LATE_SECONDS: Final = 15.0
+"""After which a change that nobody has answered is not carried out any more: brokers pass it on for ten."""
 
 
 class Change(NamedTuple):
@@ -64,11 +67,13 @@ class Auditee(Client):
     async def run(self) -> None:
         self.changes: list[Change] = []
         self.spoilt = 0
+        self._is_late_until = 0.0  # until when a change of before may come behind the one that mends
         count = 0
         while not self.is_done:
             await self.rest(0.05, 0.4)
             if self.is_stopping:
-                self.is_done = await self._bound(LARGE)
+                is_last = asyncio.get_running_loop().time() >= self._is_late_until
+                self.is_done = is_last and await self._bound(LARGE)
                 continue
             if self.random.random() < 0.15:
                 wanted = self.random.choice((SMALL, LARGE))
@@ -81,7 +86,10 @@ class Auditee(Client):
         answer = await self.ask_any(
             altered(AUDIT_TOPIC, "max.message.bytes", size_bytes), IncrementalAlterConfigsResponse
         )
-        return isinstance(answer, IncrementalAlterConfigsResponse) and not answer.responses[0].error_code
+        if not isinstance(answer, IncrementalAlterConfigsResponse):
+            self._is_late_until = asyncio.get_running_loop().time() + LATE_SECONDS
+            return False
+        return not answer.responses[0].error_code
 
     async def _change(self, value: str) -> None:
         node = self.random.choice(self.simulation.nodes)
