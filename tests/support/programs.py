@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import tempfile
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from tests.support.tool_runner import SHARED, tool_in_jvm
@@ -19,13 +20,21 @@ from tools.kube.programs import BUILD_SECONDS_MAX, environment
 RUN_SECONDS_MAX = 120
 FETCH_SECONDS_MAX = 300
 SHELL_TRIES_MAX = 40
+SHELL_SECONDS_MAX = 20
 OPTIONS_OF_JVMS = "JAVA_TOOL_OPTIONS"  # read by a JVM when it starts: a test that sets it needs one of its own
 
 
-def run(line: list[str], *, stdin: str = "", env: dict[str, str] | None = None, cwd: Path | None = None) -> str:
+def run(
+    line: list[str],
+    *,
+    stdin: str = "",
+    env: dict[str, str] | None = None,
+    cwd: Path | None = None,
+    seconds_max: float = RUN_SECONDS_MAX,
+) -> str:
     """What a program writes to stdout; an AssertionError with all it wrote when it fails."""
     ran = subprocess.run(
-        line, input=stdin, capture_output=True, text=True, check=False, timeout=RUN_SECONDS_MAX, env=env, cwd=cwd
+        line, input=stdin, capture_output=True, text=True, check=False, timeout=seconds_max, env=env, cwd=cwd
     )
     assert ran.returncode == 0, f"{line[0]} ended with {ran.returncode}\n{ran.stdout}\n{ran.stderr}"
     return ran.stdout
@@ -42,10 +51,14 @@ def kafka_tool(name: str, *arguments: str, stdin: str = "") -> str:
 
 
 def metadata_shell(file: Path, *arguments: str, shows: Callable[[str], bool]) -> None:
-    """Kafka's shell runs a command once it has applied anything at all, on a busy machine only the file's beginning."""
+    """Kafka's shell runs a command once it has applied anything at all, on a busy machine only the file's beginning; now
+    and then it ends at nothing, and waits for more of the file.
+    """
     said = ""
     for _ in range(SHELL_TRIES_MAX):
-        said = kafka_tool("metadata-shell", "--snapshot", str(file), *arguments)
+        with suppress(subprocess.TimeoutExpired):
+            line = command("metadata-shell", "--snapshot", str(file), *arguments)
+            said = run(line, seconds_max=SHELL_SECONDS_MAX)
         if shows(said):
             return
     raise AssertionError(f"{arguments} never shows what it should, but {said!r}")
