@@ -51,8 +51,8 @@ def kafka_tool(name: str, *arguments: str, stdin: str = "") -> str:
 
 
 def metadata_shell(file: Path, *arguments: str, shows: Callable[[str], bool]) -> None:
-    """Kafka's shell runs a command once it has applied anything at all, on a busy machine only the file's beginning; now
-    and then it ends at nothing, and waits for more of the file.
+    """Kafka's shell runs a command once it has applied anything at all, on a busy machine only the file's beginning.
+    Now and then it applies nothing, and waits.
     """
     said = ""
     for _ in range(SHELL_TRIES_MAX):

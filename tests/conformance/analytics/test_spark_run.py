@@ -185,7 +185,7 @@ def test_both_engines_write_the_same_delta_tables(audited: Audited, tmp_path: Pa
 
 
 def run_apart(*words: str) -> tuple[int, str]:
-    """Run a command in a process, and with a session, of its own: one session keeps its consumers by group and partition,
+    """Run a command in a process, and with a session, of its own: one session keeps consumers by group and partition,
     and takes none with other settings than the tests before had.
     """
     from tools.spark_home import spark_home
