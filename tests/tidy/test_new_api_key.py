@@ -25,8 +25,8 @@ import kavka_broker.api
 kavka_broker.api.__path__.append(sys.argv[1])
 from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
 from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
-from kavka_broker.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
-from kavka_broker.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
+from kavka_broker.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from kavka_broker.protocol.messages.streams_group_describe_response import StreamsGroupDescribeResponse
 from tests.support.in_process import running
 from tools.compat_table import render
 
@@ -35,13 +35,13 @@ async def main():
         async with running(Path(scratch)) as inside:
             client = await inside.connect()
             known = await client.call(ApiVersionsRequest("test", "1"), ApiVersionsResponse, 4)
-            print([(one.min_version, one.max_version) for one in known.api_keys if one.api_key == 77])
-            answer = await client.call(ShareGroupDescribeRequest(["a", "b"]), ShareGroupDescribeResponse, 1)
+            print([(one.min_version, one.max_version) for one in known.api_keys if one.api_key == 89])
+            answer = await client.call(StreamsGroupDescribeRequest(["a", "b"]), StreamsGroupDescribeResponse, 0)
             print([(one.group_id, one.error_code) for one in answer.groups])
-            many = ShareGroupDescribeRequest([str(number) for number in range(1_000)])
-            answer = await client.call(many, ShareGroupDescribeResponse, 1)
+            many = StreamsGroupDescribeRequest([str(number) for number in range(1_000)])
+            answer = await client.call(many, StreamsGroupDescribeResponse, 0)
             print(len(answer.groups))
-    print(*[line for line in render().splitlines() if line.startswith("| 77 |")])
+    print(*[line for line in render().splitlines() if line.startswith("| 89 |")])
 
 asyncio.run(main())
 """
@@ -74,8 +74,8 @@ def test_the_handler_of_the_document_is_served(tmp_path: Path) -> None:
     )
     assert ran.returncode == 0, ran.stderr
     versions, answers, count, row = ran.stdout.splitlines()
-    assert (versions, answers, count) == ("[(1, 1)]", "[('a', 69), ('b', 69)]", "1000")
-    assert re.match(r"\| 77 \| ShareGroupDescribe \| 1 \| 1 \| = \| \[a77_share_group_describe\]", row)
+    assert (versions, answers, count) == ("[(0, 0)]", "[('a', 69), ('b', 69)]", "1000")
+    assert re.match(r"\| 89 \| StreamsGroupDescribe \| 0 \| 0 \| = \| \[a89_streams_group_describe\]", row)
 
 
 def test_the_handler_of_the_document_is_as_the_linters_want_it(tmp_path: Path) -> None:

@@ -174,6 +174,8 @@ TABLES = (
     ("GROUP_VALUES", "coordinator-value", "group"),
     ("TRANSACTION_KEYS", "coordinator-key", "transaction"),
     ("TRANSACTION_VALUES", "coordinator-value", "transaction"),
+    ("SHARE_KEYS", "coordinator-key", "share"),
+    ("SHARE_VALUES", "coordinator-value", "share"),
 )
 
 

@@ -26,18 +26,19 @@ PACKAGES = {
     "metadata": "metadata",
     "group-coordinator": "group",
     "transaction-coordinator": "transaction",
+    "share-coordinator": "share",
     "storage": "storage",
     "raft": "raft",
 }
 """The jar (kafka-NAME-VERSION.jar) and the package under `messages` its schemas go to."""
 
 LEFT_OUT = re.compile(
-    r"(?!ShareGroupDescribe)\w*(Share|Streams)\w*(Request|Response)"
+    r"(?!StreamsGroupDescribe)\w*Streams\w*(Request|Response)"
     r"|Remote(LogSegment|Partition)\w*Record"
 )
-"""Messages of share groups (KIP-932), streams groups (KIP-1071) and tiered storage (KIP-405), by name: the broker
-serves none of them, and they are a fifth of all. ShareGroupDescribe is here as the example of CONTRIBUTING.md. A change
-that serves one takes it out of here. Records of groups stay: logs of Apache Kafka have them."""
+"""Messages of streams groups (KIP-1071) and tiered storage (KIP-405), by name: the broker serves none of them.
+StreamsGroupDescribe is here as the example of CONTRIBUTING.md. A change that serves one takes it out of here. Records
+of groups stay: logs of Apache Kafka have them."""
 
 VERSION_MAX = 32767
 COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)

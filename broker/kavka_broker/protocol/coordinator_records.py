@@ -1,4 +1,4 @@
-"""Keys and values of `__consumer_offsets` and `__transaction_state`.
+"""Keys and values of `__consumer_offsets`, `__transaction_state` and `__share_group_state`.
 
 A key begins with an int16 that says which message it is, a value with an int16 that is its version. A record
 without a value is a tombstone: what the key names is gone.
@@ -27,11 +27,13 @@ class Coordinator(Enum):
 
     GROUP = "group"
     TRANSACTION = "transaction"
+    SHARE = "share"
 
 
 _TABLES: Final = {
     Coordinator.GROUP: (index.GROUP_KEYS, index.GROUP_VALUES),
     Coordinator.TRANSACTION: (index.TRANSACTION_KEYS, index.TRANSACTION_VALUES),
+    Coordinator.SHARE: (index.SHARE_KEYS, index.SHARE_VALUES),
 }
 
 

@@ -92,7 +92,7 @@ def test_a_module_says_facts_and_runs() -> None:
     assert request.from_ is None
 
 
-@pytest.mark.parametrize("name", ["PaintRequest", "SharePaintRequest", "PaintShareRequest"])
+@pytest.mark.parametrize("name", ["PaintRequest", "StreamsPaintRequest", "PaintStreamsRequest"])
 def test_a_request_has_a_module_or_its_versions_are_in_the_index(name: str) -> None:
     read = schema("", {**SCHEMA, "name": name})
     written = files([read])

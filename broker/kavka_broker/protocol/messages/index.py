@@ -77,10 +77,22 @@ REQUESTS: Final[dict[int, str]] = {
     73: "AssignReplicasToDirsRequest",
     74: "ListConfigResourcesRequest",
     75: "DescribeTopicPartitionsRequest",
+    76: "ShareGroupHeartbeatRequest",
     77: "ShareGroupDescribeRequest",
+    78: "ShareFetchRequest",
+    79: "ShareAcknowledgeRequest",
     80: "AddRaftVoterRequest",
     81: "RemoveRaftVoterRequest",
     82: "UpdateRaftVoterRequest",
+    83: "InitializeShareGroupStateRequest",
+    84: "ReadShareGroupStateRequest",
+    85: "WriteShareGroupStateRequest",
+    86: "DeleteShareGroupStateRequest",
+    87: "ReadShareGroupStateSummaryRequest",
+    89: "StreamsGroupDescribeRequest",
+    90: "DescribeShareGroupOffsetsRequest",
+    91: "AlterShareGroupOffsetsRequest",
+    92: "DeleteShareGroupOffsetsRequest",
 }
 
 RESPONSES: Final[dict[int, str]] = {
@@ -156,10 +168,22 @@ RESPONSES: Final[dict[int, str]] = {
     73: "AssignReplicasToDirsResponse",
     74: "ListConfigResourcesResponse",
     75: "DescribeTopicPartitionsResponse",
+    76: "ShareGroupHeartbeatResponse",
     77: "ShareGroupDescribeResponse",
+    78: "ShareFetchResponse",
+    79: "ShareAcknowledgeResponse",
     80: "AddRaftVoterResponse",
     81: "RemoveRaftVoterResponse",
     82: "UpdateRaftVoterResponse",
+    83: "InitializeShareGroupStateResponse",
+    84: "ReadShareGroupStateResponse",
+    85: "WriteShareGroupStateResponse",
+    86: "DeleteShareGroupStateResponse",
+    87: "ReadShareGroupStateSummaryResponse",
+    89: "StreamsGroupDescribeResponse",
+    90: "DescribeShareGroupOffsetsResponse",
+    91: "AlterShareGroupOffsetsResponse",
+    92: "DeleteShareGroupOffsetsResponse",
 }
 
 METADATA_RECORDS: Final[dict[int, str]] = {
@@ -249,19 +273,17 @@ TRANSACTION_VALUES: Final[dict[int, str]] = {
     0: "TransactionLogValue",
 }
 
+SHARE_KEYS: Final[dict[int, str]] = {
+    0: "ShareSnapshotKey",
+    1: "ShareUpdateKey",
+}
+
+SHARE_VALUES: Final[dict[int, str]] = {
+    0: "ShareSnapshotValue",
+    1: "ShareUpdateValue",
+}
+
 LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {
-    76: ("ShareGroupHeartbeatRequest", (1, 1)),
-    78: ("ShareFetchRequest", (1, 2)),
-    79: ("ShareAcknowledgeRequest", (1, 2)),
-    83: ("InitializeShareGroupStateRequest", (0, 0)),
-    84: ("ReadShareGroupStateRequest", (0, 0)),
-    85: ("WriteShareGroupStateRequest", (0, 1)),
-    86: ("DeleteShareGroupStateRequest", (0, 0)),
-    87: ("ReadShareGroupStateSummaryRequest", (0, 1)),
     88: ("StreamsGroupHeartbeatRequest", (0, 0)),
-    89: ("StreamsGroupDescribeRequest", (0, 0)),
-    90: ("DescribeShareGroupOffsetsRequest", (0, 1)),
-    91: ("AlterShareGroupOffsetsRequest", (0, 0)),
-    92: ("DeleteShareGroupOffsetsRequest", (0, 0)),
 }
 """Requests of Kafka without a module, and their versions."""

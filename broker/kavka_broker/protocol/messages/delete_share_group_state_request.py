@@ -1,0 +1,41 @@
+"""DeleteShareGroupStateRequest."""
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition",)
+    SCHEMA = (
+        ("Partition", "partition", "int32", (0, 0)),
+    )
+
+    def __init__(self, partition: int = 0) -> None:
+        self.partition = partition
+
+
+class DeleteStateData(Struct):
+    __slots__ = ("topic_id", "partitions")
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0)),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class DeleteShareGroupStateRequest(Message):
+    KIND = "request"
+    API_KEY = 86
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("group_id", "topics")
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0)),
+        ("Topics", "topics", "[]DeleteStateData", (0, 0)),
+    )
+
+    def __init__(self, group_id: str = "", topics: list[DeleteStateData] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics

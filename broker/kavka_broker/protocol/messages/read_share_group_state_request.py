@@ -1,0 +1,43 @@
+"""ReadShareGroupStateRequest."""
+
+from kavka_broker.protocol.message import EMPTY, ZERO, Message, Struct
+
+
+class PartitionData(Struct):
+    __slots__ = ("partition", "leader_epoch")
+    SCHEMA = (
+        ("Partition", "partition", "int32", (0, 0)),
+        ("LeaderEpoch", "leader_epoch", "int32", (0, 0)),
+    )
+
+    def __init__(self, partition: int = 0, leader_epoch: int = 0) -> None:
+        self.partition = partition
+        self.leader_epoch = leader_epoch
+
+
+class ReadStateData(Struct):
+    __slots__ = ("topic_id", "partitions")
+    SCHEMA = (
+        ("TopicId", "topic_id", "uuid", (0, 0)),
+        ("Partitions", "partitions", "[]PartitionData", (0, 0)),
+    )
+
+    def __init__(self, topic_id: bytes = ZERO, partitions: list[PartitionData] = EMPTY) -> None:
+        self.topic_id = topic_id
+        self.partitions = [] if partitions is EMPTY else partitions
+
+
+class ReadShareGroupStateRequest(Message):
+    KIND = "request"
+    API_KEY = 84
+    VERSIONS = (0, 0)
+    FLEXIBLE_FROM = 0
+    __slots__ = ("group_id", "topics")
+    SCHEMA = (
+        ("GroupId", "group_id", "string", (0, 0)),
+        ("Topics", "topics", "[]ReadStateData", (0, 0)),
+    )
+
+    def __init__(self, group_id: str = "", topics: list[ReadStateData] = EMPTY) -> None:
+        self.group_id = group_id
+        self.topics = [] if topics is EMPTY else topics
