@@ -59,6 +59,9 @@ NOTES = """\
   before it is; it has 1,000 characters at most, and 2,000 instructions as RE2 compiles it. A group changes between the
   classic protocol and this one while it is empty, as in Apache Kafka with
   group.consumer.migration.policy=DISABLED.
+- A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
+  kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
+  (docs/adr/0040).
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

@@ -40,7 +40,7 @@ DEAD_LETTERS: Final[Columns] = _typed(IN_DEAD_LETTERS)
 CHAINS: Final[Columns] = {
     "topic_id": "string",
     "partition": "integer",
-    "source": "string",  # the chain; empty: all those of which there are too many to be followed
+    "source": "string",  # the chain; `(others)`: all those beyond what one table can follow
     "verdict": "string",  # sound, damaged; unchecked: of too many chains
     "entries": "long",  # that stand in their places
     "first_sequence": "long",

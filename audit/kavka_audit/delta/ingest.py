@@ -49,9 +49,8 @@ def _unfinished(tables: Tables, trail: Trail, ranges: list[Range]) -> Iterator[R
     for partition, _, _ in ranges:
         first = tables.chains.reached(trail.topic_id, partition)
         until = max(table.reached(trail.topic_id, partition) for table in before_chains)
-        if (
-            first < until
-        ):  # of the same number too: a batch that is read again ends earlier at what was deleted meanwhile
+        # Of the same number too: a batch that is read again ends earlier at what was deleted meanwhile.
+        if first < until:
             yield partition, first, until
             return
     ahead = [table for table in before_chains if table.number > tables.chains.number]

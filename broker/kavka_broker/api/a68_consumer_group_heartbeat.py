@@ -12,7 +12,8 @@
 - A group of the classic protocol that has members is GROUP_ID_NOT_FOUND: it does not change its protocol while it runs.
 - Without `consumer` in group.coordinator.rebalance.protocols, or below group.version 1, it is UNSUPPORTED_VERSION.
 - Beyond group.consumer.max.size, or 64 MiB of what all members of one partition of `__consumer_offsets` say of
-  themselves, it is GROUP_MAX_SIZE_REACHED; more than 10,000 names of topics are INVALID_REQUEST.
+  themselves and of the topics that their expressions match, it is GROUP_MAX_SIZE_REACHED; more than 10,000 names of
+  topics are INVALID_REQUEST.
 - Answered when the group's records are committed.
 Versions: flexible from 0; from 1 the client makes the member id, and may name an expression.
 """

@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable
 from functools import partial
 
+from kavka_broker.coordinator.append_errors import answered
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.partition.transactions import NO_OFFSET
@@ -16,16 +17,6 @@ from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.leading.partition import ACKS_ALL
 from kavka_broker.storage.log import Origin
-
-APPEND_ERRORS = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""The error for the member after a failed append: find the coordinator again, or, as in Apache Kafka, give up."""
 
 
 class GroupLog:
@@ -57,7 +48,7 @@ class GroupLog:
         try:
             appended = self._partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR)
         except BrokerError as error:
-            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
+            raise answered(error) from error
         self._last_offset = appended.last_offset
         return appended.base_offset
 
@@ -107,7 +98,7 @@ class GroupLog:
                     replay()
                 resolve(waiting, ErrorCode.NONE)
             case BrokerError():
-                resolve(waiting, APPEND_ERRORS.get(error.code, error.code))
+                resolve(waiting, answered(error).code)
             case _:
                 raise error
 

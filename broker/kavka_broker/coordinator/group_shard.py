@@ -9,9 +9,10 @@ import asyncio
 from collections.abc import Iterator, Sequence
 from functools import partial
 
+from kavka_broker.coordinator.append_errors import answered
 from kavka_broker.coordinator.consumer_groups import ConsumerGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.group_log import APPEND_ERRORS, GroupLog
+from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OffsetExpiration
 from kavka_broker.coordinator.pacing import Pacing
@@ -317,8 +318,8 @@ class Shard:
         """Raises BrokerError for a record that the log would refuse, before many megabytes are built."""
         bytes_max = self.partition.log.config.max_message_bytes
         if size_bytes_min(value) > bytes_max:
-            code = APPEND_ERRORS[ErrorCode.MESSAGE_TOO_LARGE]
-            raise BrokerError(code, f"the group's record has more than {bytes_max} bytes (max.message.bytes)")
+            problem = f"the group's record has more than {bytes_max} bytes (max.message.bytes)"
+            raise answered(BrokerError(ErrorCode.MESSAGE_TOO_LARGE, problem))
 
     def _persisted_later(self, group: ClassicGroup, ticket: int, waiting: Waiting) -> None:
         effects = Effects()

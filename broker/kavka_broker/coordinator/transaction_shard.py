@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from typing import Final
 
+from kavka_broker.coordinator.append_errors import answered
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.core.transaction.ending import complete
 from kavka_broker.core.transaction.records import framed, tombstone
@@ -31,18 +32,6 @@ COMPLETE_AGAIN_MS: Final = 100
 """Between two attempts to write that a transaction is complete."""
 EXPIRED_PER_SLICE_MAX: Final = 250
 LOOKED_AT_PER_SLICE_MAX: Final = 2_000
-
-APPEND_ERRORS: Final = {
-    ErrorCode.UNKNOWN_TOPIC_OR_PARTITION: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_ENOUGH_REPLICAS_AFTER_APPEND: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.REQUEST_TIMED_OUT: ErrorCode.COORDINATOR_NOT_AVAILABLE,
-    ErrorCode.NOT_LEADER_OR_FOLLOWER: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.KAFKA_STORAGE_ERROR: ErrorCode.NOT_COORDINATOR,
-    ErrorCode.MESSAGE_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-    ErrorCode.RECORD_LIST_TOO_LARGE: ErrorCode.UNKNOWN_SERVER_ERROR,
-}
-"""The error for the client after a failed append."""
 
 Prepared = Callable[["TransactionShard", Transaction], None]
 
@@ -123,7 +112,7 @@ class TransactionShard:
         if self.is_closed:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
         if (error := committed.result()) is not None:
-            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message)
+            raise answered(error)
 
     def _write(self, transaction: Transaction, following: Standing) -> asyncio.Future[BrokerError | None] | None:
         """Append the next standing. Returns a future of its end, None if it is taken over. Raises BrokerError."""
@@ -173,7 +162,7 @@ class TransactionShard:
         try:
             return self.partition.append(memoryview(batch), ACKS_ALL, Origin.COORDINATOR).last_offset
         except BrokerError as error:
-            raise BrokerError(APPEND_ERRORS.get(error.code, error.code), error.message) from error
+            raise answered(error) from error
 
     # --- completion ---------------------------------------------------------------------------------------------
 
