@@ -181,7 +181,7 @@ class Audited(Workload):
         """The trail, as the leader of its topic has it."""
         for node in self.simulation.nodes:
             try:
-                partition = node.broker.replicas.leader(AUDIT_TOPIC, 0)
+                partition = node.broker.partitions.leader(AUDIT_TOPIC, 0)
             except BrokerError:
                 continue
             end = partition.high_watermark

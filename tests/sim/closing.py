@@ -78,7 +78,7 @@ async def last_move(simulation: Simulation) -> None:
         return
     place = random.choice(places)
     node = simulation.nodes[random.choice(simulation.invariants.partition_state(place).replicas) - 1]
-    replica = node.broker.replicas.get(*place)
+    replica = node.broker.partitions.get(*place)
     if replica is None or replica.log.size_bytes > MOVED_BYTES_MAX:
         return
     former = replica.log.directory

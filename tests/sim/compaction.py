@@ -213,7 +213,7 @@ class Compaction(Workload):
 
 def log_on(node: Any) -> Any:
     """The log of this node's replica, if it has one."""
-    partition = node.broker.replicas.get(*PLACE)
+    partition = node.broker.partitions.get(*PLACE)
     return None if partition is None else partition.log
 
 

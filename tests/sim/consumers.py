@@ -429,7 +429,7 @@ class Consumers(Workload):
 
     def _epoch_of(self, node: Any) -> int | None:
         topic = self.simulation.invariants.image.topics.get(OFFSETS_TOPIC)
-        partition = node.broker.replicas.get(OFFSETS_TOPIC, 0)
+        partition = node.broker.partitions.get(OFFSETS_TOPIC, 0)
         if topic is None or partition is None or not partition.is_leader:
             return None
         state = topic.partitions[0]

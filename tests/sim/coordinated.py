@@ -358,7 +358,7 @@ class Coordinated(Workload):
                 for node in self.simulation.nodes
                 if node.is_serving
                 for place in PLACES
-                if (partition := node.broker.replicas.get(*place)) is not None and partition.is_leader
+                if (partition := node.broker.partitions.get(*place)) is not None and partition.is_leader
             ]
             behind = [str(leader) for leader in leaders if leader.last_stable_offset < leader.high_watermark]
             if len(leaders) == len(PLACES) and not behind and self._is_settled():

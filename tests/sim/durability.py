@@ -73,7 +73,7 @@ def producers_are_as_written(invariants: Any, seen: Seen) -> Iterator[str]:
     if seen.place == METADATA:
         return
     node = invariants.simulation.nodes[seen.node_id - 1]
-    partition = node.broker.replicas.get(*seen.place)
+    partition = node.broker.partitions.get(*seen.place)
     if (partition is not None and partition.log.durability.is_being_cut) or not was_reopened(seen):
         return
     if partition is None or partition.is_damaged or partition.log.is_failed or node.has_flipped:

@@ -329,7 +329,7 @@ class Groups(Workload):
 
     def _term_of(self, address: tuple[str, int]) -> Term | None:
         node = next((other for other in self.simulation.nodes if other.host == address[0] and other.is_serving), None)
-        partition = None if node is None else node.broker.replicas.get(GROUP_METADATA, 0)
+        partition = None if node is None else node.broker.partitions.get(GROUP_METADATA, 0)
         return None if node is None or partition is None else (node.process.name, partition.leader_epoch)
 
     def _replace(self, former: Member) -> None:

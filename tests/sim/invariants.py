@@ -328,7 +328,7 @@ class Invariants:
         """What has changed; all of it, in a new life, and where any file was cut."""
         if not before or state[2] != before[2]:
             self._look_at_quorum(node, broker.quorum)
-        for index, replica in enumerate(broker.replicas, FIRST_PARTITION):
+        for index, replica in enumerate(broker.partitions, FIRST_PARTITION):
             if not before or state[index] != before[index]:
                 place = place_of(replica.topic, replica.topic_id, replica.index)
                 self._look(node, place, replica.log, (replica.high_watermark, replica.is_leader, replica.leader_epoch))

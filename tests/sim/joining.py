@@ -26,7 +26,7 @@ def joins_complete(invariants: Invariants, process: str, fields: Mapping[str, An
     if any(counts[event] for event in ANEW) or invariants.has_losses:
         return
     node = next(other for other in invariants.simulation.nodes if other.process.name == process)
-    leader = next(replica for replica in node.broker.replicas if str(replica) == fields["partition"])
+    leader = next(replica for replica in node.broker.partitions if str(replica) == fields["partition"])
     place = place_of(leader.topic, leader.topic_id, leader.index)
     state, truth = invariants.partition_state(place), invariants.truths.get(place)
     if state is None or truth is None or place[0] in invariants.may_lose or leader.state != state:

@@ -16,7 +16,7 @@ from tests.sim.node import as_written, whole_batches
 def last_batches_stay(invariants: Invariants, seen: Seen) -> Iterator[str]:
     """Cleaning leaves the last batch of each known producer."""
     node = invariants.simulation.nodes[seen.node_id - 1]
-    partition = node.broker.replicas.get(*seen.place)
+    partition = node.broker.partitions.get(*seen.place)
     if partition is None or partition.is_damaged or partition.log.is_failed or node.has_flipped:
         return
     log = partition.log

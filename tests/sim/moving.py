@@ -18,7 +18,7 @@ Simulation = Any
 
 async def move(simulation: Simulation, place: Place, node: Node) -> None:
     """Have a replica moved into the other directory of its node."""
-    replica = node.broker.replicas.get(*place)
+    replica = node.broker.partitions.get(*place)
     home = "" if replica is None else replica.log.directory.rpartition("/")[0]
     target = next(directory for directory in node.config.log_dirs if directory != home)
     admin = Admin("mover", simulation.loop, simulation.addresses, History())

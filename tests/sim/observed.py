@@ -215,8 +215,8 @@ def damaged_on(node: Any) -> list[str]:
     """The replicas in which the broker has found a wrong CRC, and which it has not replaced yet. A sole one is never
     replaced: what can be read of it is served, and its next start looks again.
     """
-    replicas = getattr(getattr(node.server, "broker", None), "replicas", None)
-    return [str(replica) for replica in replicas or () if replica.is_damaged and len(replica.state.replicas) > 1]
+    partitions = getattr(getattr(node.server, "broker", None), "partitions", None)
+    return [str(replica) for replica in partitions or () if replica.is_damaged and len(replica.state.replicas) > 1]
 
 
 def amiss_on(node: Any, image: Any) -> list[str]:
@@ -234,18 +234,18 @@ def misplaced_on(node: Any, image: Any) -> list[str]:
     """
     if not node.is_serving:
         return []
-    replicas = node.broker.replicas
+    partitions, reports = node.broker.partitions, node.broker.replicas.reports
     wrong, expected = list[str](), set[tuple[bytes, int]]()
     for topic in image.topics:
         for index, state in topic.partitions.items():
             if node.node_id not in state.replicas:
                 continue
             expected.add((topic.topic_id, index))
-            replica = replicas.get(topic.name, index)
+            replica = partitions.get(topic.name, index)
             if replica is None or replica.topic_id != topic.topic_id:
                 wrong.append(f"{node.host} has no replica of {topic.name}-{index}")
                 continue
-            directory = replicas.directory_of(replica)
+            directory = reports.directory_of(replica)
             if directory is None or directory.directory_id != state.directory_of(node.node_id):
                 known = state.directory_of(node.node_id).hex()
                 wrong.append(f"{node.host}: {replica} is in {directory and directory.path}; known is {known}")
@@ -253,7 +253,7 @@ def misplaced_on(node: Any, image: Any) -> list[str]:
                 wrong.append(f"{node.host}: {replica} is in {replica.log.directory}, not in {directory.path}")
             if (replica.state.leader, replica.leader_epoch) != (state.leader, state.leader_epoch):
                 wrong.append(f"{node.host}: {replica} is as {replica.state} says; the image has {state}")
-    strange = [replica for replica in replicas if (replica.topic_id, replica.index) not in expected]
+    strange = [replica for replica in partitions if (replica.topic_id, replica.index) not in expected]
     return wrong + [f"{node.host} has {replica}, which is not placed there" for replica in strange]
 
 

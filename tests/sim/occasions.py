@@ -91,7 +91,7 @@ async def log_in_the_way(simulation: Simulation) -> None:
         (node, replica.topic, replica.log.directory)
         for node in simulation.nodes
         if node.is_serving
-        for replica in node.broker.replicas
+        for replica in node.broker.partitions
         if replica.topic.startswith("spare") and replica.log.log_end_offset
     ]
     if not found:

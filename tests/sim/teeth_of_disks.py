@@ -7,7 +7,7 @@ from typing import Any
 
 from kavka_broker.core.metadata.decide import registrations
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
-from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_reports import ReplicaReports
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.writing.disk_queue import DiskQueue
 from kavka_broker.storage import log_manager, recovery, segment
@@ -93,7 +93,7 @@ def bad_directory_ends_the_start(patch: Patch) -> None:
 
 @tooth("a log that a clean start has found damaged leads, and nobody is told", "damaged_log", 20)
 def damage_at_a_start_not_told(patch: Patch) -> None:
-    patch.setattr(ReplicaManager, "_is_replaceable", lambda *_: False)
+    patch.setattr(ReplicaReports, "is_replaceable", lambda *_: False)
 
 
 def reading(tell: Callable[[Any, int, Exception], Exception], kind: type[Exception]) -> Callable[..., Any]:

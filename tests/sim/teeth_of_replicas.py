@@ -144,7 +144,7 @@ def in_sync_followers_held_back(patch: Patch) -> None:
     feed = Reader._feed
 
     def hold_back(self: Reader, partition: Any, asked: Any, follower: Any, *args: Any, **how: Any) -> Any:
-        throttle = self._replicas.throttles.of_followers(partition)
+        throttle = self._throttles.of_followers(partition)
         if throttle is not None and throttle.is_exceeded:
             args = (0, False)
         return feed(self, partition, asked, follower, *args, **how)

@@ -148,7 +148,7 @@ class Transactor(Producer):
 async def append(node: Any, batch: bytearray) -> ErrorCode:
     """In the process of a node: as if a client had sent it there."""
     try:
-        partition = node.broker.replicas.leader(*PLACE)
+        partition = node.broker.partitions.leader(*PLACE)
         appended = partition.append(memoryview(batch), ACKS_ALL, Origin.CLIENT)
         committed = partition.when_committed(appended.last_offset)
         if committed is not None:

@@ -182,7 +182,7 @@ def values(records: Sequence[Record]) -> list[bytes | None]:
 def code_of(inside: InProcess, index: int) -> ErrorCode:
     """What a client hears that asks this broker for the leader of a partition of topic `t`."""
     try:
-        inside.broker.replicas.leader("t", index)
+        inside.broker.partitions.leader("t", index)
     except BrokerError as error:
         return error.code
     return ErrorCode.NONE

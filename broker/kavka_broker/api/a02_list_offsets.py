@@ -103,7 +103,7 @@ def look_up(
     topic: str, wanted: ListOffsetsPartition, reach: Reach, broker: Broker, client: Client, cost: Cost
 ) -> Work[ListOffsetsPartitionResponse]:
     try:
-        partition = broker.replicas.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
+        partition = broker.partitions.leader(topic, wanted.partition_index, wanted.current_leader_epoch)
         offset, timestamp_ms, leader_epoch = yield from find(partition, wanted.timestamp, reach, cost)
     except BrokerError as error:
         code = error.code

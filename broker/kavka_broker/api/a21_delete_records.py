@@ -65,7 +65,7 @@ def delete(
     try:
         if topic in INTERNAL:
             raise BrokerError(ErrorCode.INVALID_TOPIC_EXCEPTION)
-        partition = broker.replicas.leader(topic, wanted.partition_index)
+        partition = broker.partitions.leader(topic, wanted.partition_index)
         if "delete" not in partition.log.config.cleanup_policy:
             raise BrokerError(ErrorCode.POLICY_VIOLATION)
         offset = partition.high_watermark if wanted.offset == HIGH_WATERMARK else wanted.offset

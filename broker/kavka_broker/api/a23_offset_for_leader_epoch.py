@@ -42,7 +42,7 @@ def offset_for_leader_epoch(
 
 def look_up(topic: str, wanted: OffsetForLeaderPartition, broker: Broker) -> EpochEndOffset:
     try:
-        partition = broker.replicas.leader(topic, wanted.partition, wanted.current_leader_epoch)
+        partition = broker.partitions.leader(topic, wanted.partition, wanted.current_leader_epoch)
         epoch, end_offset = partition.log.epoch_end_offset(wanted.leader_epoch)
     except BrokerError as error:
         return EpochEndOffset(error.code, wanted.partition)

@@ -96,7 +96,7 @@ async def stage(
     checked_shard(request, broker)
     index = broker.groups.partition_of(request.group_id)
     assert index is not None, "a shard without a topic"
-    producers = broker.replicas.leader(OFFSETS_TOPIC, index).log.producers
+    producers = broker.partitions.leader(OFFSETS_TOPIC, index).log.producers
     producer = request.producer_id, request.producer_epoch
     coordinators = broker.writes.coordinators
     async with coordinators.turns.of(request.transactional_id):

@@ -60,7 +60,7 @@ def begin(topic: str, index: int, path: str, replicas: ReplicaManager) -> None:
         raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)
     if directory.is_cordoned:
         raise BrokerError(ErrorCode.INVALID_REPLICA_ASSIGNMENT)
-    partition = replicas.get(topic, index)
+    partition = replicas.partitions.get(topic, index)
     if partition is None:
         raise BrokerError(ErrorCode.REPLICA_NOT_AVAILABLE)
     replicas.moves.begin(partition, directory)

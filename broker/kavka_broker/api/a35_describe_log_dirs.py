@@ -63,7 +63,7 @@ def describe(directory: LogDirectory, wanted: Wanted, broker: Broker, cost: Cost
 
 def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker, cost: Cost) -> Work[list[DescribeLogDirsTopic]]:
     topics: dict[str, list[DescribeLogDirsPartition]] = {}
-    for partition in list(broker.replicas):
+    for partition in list(broker.partitions):
         if cost.add(PARTITION_COST):
             yield
         if wanted is not None and partition.index not in wanted.get(partition.topic, ()):
@@ -77,7 +77,7 @@ def topics_in(directory: LogDirectory, wanted: Wanted, broker: Broker, cost: Cos
 def describe_replica(partition: Partition, directory: LogDirectory, broker: Broker) -> DescribeLogDirsPartition | None:
     """The replica in this directory, or its future copy; None if neither is."""
     log = partition.log
-    if broker.replicas.directory_of(partition) is directory:
+    if broker.replicas.reports.directory_of(partition) is directory:
         lag = max(0, partition.high_watermark - log.log_end_offset)
         return DescribeLogDirsPartition(partition.index, log.size_bytes, lag)
     move = broker.replicas.moves.get(partition.topic, partition.index)

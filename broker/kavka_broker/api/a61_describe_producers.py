@@ -47,7 +47,7 @@ def describe_all(request: DescribeProducersRequest, broker: Broker) -> Work[Desc
 
 def describe(topic: str, index: int, broker: Broker, cost: Cost) -> Work[PartitionResponse]:
     try:
-        partition = broker.replicas.get(topic, index) or broker.replicas.leader(topic, index)
+        partition = broker.partitions.get(topic, index) or broker.partitions.leader(topic, index)
     except BrokerError as error:
         return PartitionResponse(index, error.code, error.message)
     answer = PartitionResponse(index)

@@ -70,7 +70,7 @@ class GroupCoordinator:
         self._loads: dict[int, asyncio.Task[None]] = {}
         self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
         replicas.leadership_listeners.append(self.leadership)
-        for partition in replicas:
+        for partition in replicas.partitions:
             if partition.is_leader:
                 self.leadership(partition, True)
 

@@ -20,7 +20,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.list_offsets_response import ListOffsetsResponse
-from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.time_search import find_by_timestamp
 
@@ -40,10 +40,10 @@ class LeaderOffsets:
     """Offsets of partitions, by their leaders."""
 
     def __init__(
-        self, node_id: int, replicas: ReplicaManager, metadata: Metadata, connections: Connections, slices: Slices
+        self, node_id: int, partitions: HostedPartitions, metadata: Metadata, connections: Connections, slices: Slices
     ) -> None:
         self._node_id = node_id
-        self._replicas = replicas
+        self._partitions = partitions
         self._metadata = metadata
         self._connections = connections
         self._slices = slices
@@ -84,7 +84,7 @@ class LeaderOffsets:
     def _own_ends(self, places: Iterable[Place]) -> Work[dict[Place, Ends]]:
         found, cost = dict[Place, Ends](), Cost()
         for place in places:
-            partition = self._replicas.get(*place)
+            partition = self._partitions.get(*place)
             if partition is not None and is_leading(partition):
                 found[place] = Ends(partition.high_watermark, partition.last_stable_offset)
             if cost.add(PLACE_COST):
@@ -94,7 +94,7 @@ class LeaderOffsets:
     def _own_since(self, places: Sequence[Place], at_ms: int) -> Work[Offsets]:
         found, cost = Offsets(), Cost()
         for place in places:
-            partition = self._replicas.get(*place)
+            partition = self._partitions.get(*place)
             if partition is not None and is_leading(partition):
                 try:
                     hit = yield from find_by_timestamp(partition.log, at_ms, cost)

@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerTopicResult,
 )
 from kavka_broker.protocol.records.control import ControlType, build_marker
-from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.storage.log import Origin
 
@@ -50,8 +50,8 @@ class Waiting(NamedTuple):
 class MarkerWrites:
     """Writes markers, for the coordinator on this broker and for those on others."""
 
-    def __init__(self, replicas: ReplicaManager, groups: GroupsOfPartitions, clock: Clock, timeout_ms: int) -> None:
-        self._replicas = replicas
+    def __init__(self, partitions: HostedPartitions, groups: GroupsOfPartitions, clock: Clock, timeout_ms: int) -> None:
+        self._partitions = partitions
         self._groups = groups
         self._clock = clock
         self._timeout_ms = timeout_ms
@@ -94,7 +94,7 @@ class MarkerWrites:
 
     def _appended(self, topic: str, index: int, marker: WritableTxnMarker) -> Committed:
         """Append the marker; returns a future if it has to be replicated. Raises BrokerError if it is refused."""
-        partition = self._replicas.leader(topic, index)
+        partition = self._partitions.leader(topic, index)
         shard = self._groups.open_shard(partition) if topic == OFFSETS_TOPIC else None
         producer_id = marker.producer_id
         partition.log.producers.check_marker(

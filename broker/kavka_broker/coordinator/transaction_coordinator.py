@@ -97,7 +97,7 @@ class TransactionCoordinator:
         self._shards: dict[int, TransactionShard] = {}
         self._loads: dict[int, asyncio.Task[None]] = {}
         replicas.leadership_listeners.append(self.leadership)
-        for partition in replicas:
+        for partition in replicas.partitions:
             if partition.is_leader:
                 self.leadership(partition, True)
 

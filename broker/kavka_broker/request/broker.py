@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from kavka_broker.protocol.message import Message
     from kavka_broker.quotas.client_quotas import ClientQuotas
     from kavka_broker.quotas.sensor import Holding
+    from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
     from kavka_broker.replica.hosting.replica_manager import ReplicaManager
     from kavka_broker.replica.serving.fetches import Fetches
     from kavka_broker.replica.writing.produce_context import Writes
@@ -182,8 +183,9 @@ class Broker:
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
     # Creates topics in the name of a client, behind its answer.
     create_topics: Callable[[Iterable[str], Client], None] = field(init=False)
-    # Three of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
+    # Four of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
     replicas: ReplicaManager = field(init=False)
+    partitions: HostedPartitions = field(init=False)
     fetches: Fetches = field(init=False)
     writes: Writes = field(init=False)
 
@@ -194,7 +196,8 @@ class Broker:
         """Take up the parts of a broker."""
         assert self.serving is None, "a broker is made once"
         self.serving = serving
-        self.replicas, self.fetches, self.writes = serving.replicas, serving.fetches, serving.writes
+        self.replicas, self.partitions = serving.replicas, serving.replicas.partitions
+        self.fetches, self.writes = serving.fetches, serving.writes
 
     @property
     def controller(self) -> Controller | None:

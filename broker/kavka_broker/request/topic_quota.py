@@ -48,7 +48,7 @@ def _sent(topic: TopicProduceData, found: LimitedTopic, broker: Broker, cost: Co
     """The bytes for each partition that this broker leads."""
     sizes = {}
     for data in topic.partition_data:
-        partition = broker.replicas.get(found.name, data.index)
+        partition = broker.partitions.get(found.name, data.index)
         if data.records and partition is not None and partition.is_leader:
             sizes[data.index] = len(data.records)
         if cost.add(1):

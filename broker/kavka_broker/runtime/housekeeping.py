@@ -16,7 +16,7 @@ from kavka_broker.logs import get
 from kavka_broker.loop.slices import Cost, Slices, Work
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.quotas.client_quotas import ClientQuotas
-from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
 from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
@@ -50,7 +50,7 @@ class Housekeeping:
         self,
         config: BrokerConfig,
         logs: LogManager,
-        replicas: ReplicaManager,
+        partitions: HostedPartitions,
         quotas: ClientQuotas,
         clock: Clock,
         crash: Callable[[BaseException], None],
@@ -60,7 +60,7 @@ class Housekeeping:
         self._crash = crash
         self._config = config
         self._logs = logs
-        self._replicas = replicas
+        self._partitions = partitions
         self._quotas = quotas
         self._clock = clock
         self._tasks: list[asyncio.Task[None]] = []
@@ -77,7 +77,7 @@ class Housekeeping:
 
     def high_watermark_of(self, log: Log) -> int:
         """Return the high watermark of the partition that a log belongs to."""
-        partition = self._replicas.get(*log.name)
+        partition = self._partitions.get(*log.name)
         return log.log_start_offset if partition is None else partition.high_watermark
 
     def _chores(self) -> list[Chore]:

@@ -228,8 +228,8 @@ class Server:
             self._register_controller(broker)
         await quorum.caught_up()
         # Records from here on are news. Ahead of the replicas, which are to stand where they stood.
-        replicas = None if broker.serving is None else broker.serving.replicas
-        quorum.subscribers.append(lambda records: node.counts.count(records, replicas))
+        partitions = None if broker.serving is None else broker.serving.replicas.partitions
+        quorum.subscribers.append(lambda records: node.counts.count(records, partitions))
         if broker.serving is None:
             self._start_auditing()
         self.health.cleared("quorum")
@@ -299,7 +299,7 @@ class Server:
         self._stops.append(("listeners", self._addresses.close_brokers))
         self.health.cleared("listeners")
         self._stops.append(("leadership", lambda: self._leave(broker)))
-        await broker.replicas.damage_told()
+        await broker.replicas.reports.sending.told()
         await broker.lifecycle.unfence()
         self._start_auditing()
         watch_fence(self.health, broker.lifecycle, broker.quorum)
@@ -334,7 +334,7 @@ class Server:
             quotas=broker.quotas,
             requests=[(APIS[key].name, stats) for key, stats in counted],
             listeners=self._addresses,
-            partitions=() if broker.serving is None else broker.serving.replicas,
+            partitions=() if broker.serving is None else broker.serving.replicas.partitions,
             is_active_controller=lambda: broker.leads,
             quorum=broker.quorum,
             counts=self.node.counts,

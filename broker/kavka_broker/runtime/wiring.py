@@ -56,8 +56,9 @@ from kavka_broker.quotas.callback import ClientQuotaCallback
 from kavka_broker.quotas.callback_runner import QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas
 from kavka_broker.quotas.updates import QuotaTerms, TopicTerms
+from kavka_broker.replica.hosting.hosting_context import HostingContext
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
-from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.replica_manager import ClusterLinks, ReplicaManager
 from kavka_broker.replica.serving import fetch_sessions
 from kavka_broker.replica.serving.fetch_sessions import FetchSessions
 from kavka_broker.replica.serving.fetches import Fetches
@@ -174,7 +175,7 @@ class Wiring:
             broker.serve(self._serving(broker.channel, alter_partition, broker.slices))
             effective = EffectiveConfig(config, quorum.metadata.configs)
             housekeeping = Housekeeping(
-                config, self._logs, broker.replicas, broker.quotas, clock, self._crash, effective
+                config, self._logs, broker.partitions, broker.quotas, clock, self._crash, effective
             )
             cleaner = self._cleaner(broker)
         counts = ClusterCounts(broker.metadata)
@@ -183,7 +184,7 @@ class Wiring:
     def group_lag(self, broker: Broker) -> GroupLag:
         """Make what measures the lag of groups, for whom metrics are served."""
         connections = self._connections("lag")
-        leaders = LeaderOffsets(self._config.node_id, broker.replicas, broker.metadata, connections, broker.slices)
+        leaders = LeaderOffsets(self._config.node_id, broker.partitions, broker.metadata, connections, broker.slices)
         interval_ms = self._config["kavka.group.lag.interval.ms"]
         return GroupLag(broker.groups, leaders, self._world.clock, broker.slices, interval_ms)
 
@@ -192,7 +193,7 @@ class Wiring:
 
         def stable_offset_of(log: Log) -> int | None:
             """Return up to where a log may be cleaned; None while it is not in service, damaged, or being copied."""
-            partition = broker.replicas.get(*log.name)
+            partition = broker.partitions.get(*log.name)
             if partition is None or partition.log is not log or log.damage or broker.replicas.moves.get(*log.name):
                 return None
             return partition.last_stable_offset
@@ -269,21 +270,17 @@ class Wiring:
         for peers in self._peers:
             peers.on_broken, peers.on_opened = suspects.lost, suspects.alive
         replicas = ReplicaManager(
-            config.node_id,
-            config,
-            metadata,
-            self._logs,
-            clock,
-            alter_isr=alter_partition,
-            assign_directories=DirectoryAssigner(channel, config.node_id, broker_epoch),
-            peers=self._peers.brokers,
-            timers=self._timers,
-            broker_epoch=broker_epoch,
-            crash=self._crash,
+            HostingContext(config.node_id, config, metadata, self._logs, clock, self._timers, self._crash),
+            ClusterLinks(
+                alter_isr=alter_partition,
+                assign_directories=DirectoryAssigner(channel, config.node_id, broker_epoch),
+                peers=self._peers.brokers,
+                broker_epoch=broker_epoch,
+            ),
         )
         replicas.directory_listeners.append(self._directory_lost(lifecycle))
         replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
-        lifecycle.may_come_back = lambda: self._logs.has_room or replicas.is_needed
+        lifecycle.may_come_back = lambda: self._logs.has_room or replicas.partitions.has_leaderless
         sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"],
             self._world.session_id,
@@ -292,7 +289,7 @@ class Wiring:
         pacing = Pacing(clock, self._timers, slices, RequestThreads(slices, threads_max=1))
         groups = GroupCoordinator(config, metadata, topics, replicas, pacing, self._world.suffix)
         producer_ids = ProducerIds(channel, config.node_id, broker_epoch)
-        markers = MarkerWrites(replicas, groups, clock, config["request.timeout.ms"])
+        markers = MarkerWrites(replicas.partitions, groups, clock, config["request.timeout.ms"])
         transactions = self._transactions(replicas, producer_ids, markers)
         coordinators = TransactionCoordinators(
             config.node_id,

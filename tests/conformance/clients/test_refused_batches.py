@@ -78,7 +78,7 @@ def test_no_record_is_written_twice_when_a_leader_refuses_one_batch_and_could_ta
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             leadership, run = Leadership(partition), Produce.run
             monkeypatch.setattr(Produce, "run", lambda self: leadership.serve(functools.partial(run, self)))
             failures: list[object] = []

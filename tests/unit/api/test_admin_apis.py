@@ -271,7 +271,7 @@ def test_topics_are_deleted_by_name_and_by_id(tmp_path: Path) -> None:
         ]
         assert answer.responses[2].error_code == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
         assert not inside.broker.metadata.topics.names()
-        assert inside.broker.replicas.get("a", 0) is None
+        assert inside.broker.partitions.get("a", 0) is None
 
     play(tmp_path, scenario)
 
@@ -330,7 +330,7 @@ def test_configs_of_a_topic_are_altered_and_described(tmp_path: Path) -> None:
             "retention.ms": ("5000", 1),
             "cleanup.policy": ("delete,compact", 1),
         }
-        partition = inside.broker.replicas.get("t", 0)
+        partition = inside.broker.partitions.get("t", 0)
         assert partition is not None
         assert partition.log.config.retention_ms == 5000
         assert await alter(client, 2, "t", ("retention.ms", 1, None)) == 0
@@ -346,7 +346,7 @@ def test_configs_of_brokers_reach_the_logs(tmp_path: Path) -> None:
         assert (await describe(client, 4, ""))["log.retention.ms"] == ("7000", 3)
         assert (await describe(client, 4, "1"))["log.retention.ms"] == ("7000", 3)
         assert (await describe(client, 2, "t"))["retention.ms"] == ("7000", 3)
-        partition = inside.broker.replicas.get("t", 0)
+        partition = inside.broker.partitions.get("t", 0)
         assert partition is not None
         assert partition.log.config.retention_ms == 7000
         assert await alter(client, 4, "1", ("node.id", 0, "5")) == ErrorCode.INVALID_REQUEST

@@ -27,7 +27,7 @@ def test_an_append_before_the_next_turn_wakes_the_fetch(tmp_path: Path) -> None:
             waiting = fetch(request, inside.broker, Client(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT"))
             assert not isinstance(waiting, FetchResponse)
             records = bytearray(batch(b"a", timestamp_ms=time.time_ns() // 1_000_000))
-            inside.broker.replicas.leader("t", 0).append(memoryview(records))
+            inside.broker.partitions.leader("t", 0).append(memoryview(records))
             async with asyncio.timeout(60):
                 answer = await waiting
             assert answer.responses[0].partitions[0].high_watermark == 1
@@ -47,12 +47,12 @@ def test_a_waiting_fetch_has_no_task_and_is_answered_in_the_turn_that_wakes_it(t
             assert asyncio.all_tasks() == tasks
             answered = list[Message | None]()
             waiting.until.add_done_callback(lambda _: answered.append(waiting.make()))
-            inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
+            inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
             await asyncio.sleep(0)
             (answer,) = answered
             assert isinstance(answer, FetchResponse)
             assert answer.responses[0].partitions[0].high_watermark == 1
-            assert not inside.broker.replicas.leader("t", 0).watchers
+            assert not inside.broker.partitions.leader("t", 0).watchers
 
     asyncio.run(scenario())
 
@@ -72,7 +72,7 @@ def test_a_missing_partition_does_not_end_the_wait_for_others(tmp_path: Path) ->
             )
             assert not isinstance(waiting, FetchResponse)
             task = asyncio.ensure_future(waiting)
-            inside.broker.replicas.leader("t", 0).interrupt()
+            inside.broker.partitions.leader("t", 0).interrupt()
             async with asyncio.timeout(60):
                 answer = await task
             codes = {topic.topic: topic.partitions[0].error_code for topic in answer.responses}

@@ -67,7 +67,7 @@ def test_first_records_wait_for_the_thread_and_keep_their_order(
             async with asyncio.timeout(60):
                 while not gate.waiting:
                     await asyncio.sleep(0)
-            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 0
+            assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 0
             gate.may_sync.set()
             for offset in range(REQUESTS):
                 answer = (await client.receive(ProduceResponse, VERSION)).responses[0].partition_responses[0]

@@ -64,7 +64,7 @@ def play(directory: Path, scenario: Scenario) -> None:
 
 
 def write(inside: InProcess, index: int = 0, value: bytes = b"v") -> Partition:
-    partition = inside.broker.replicas.leader("t", index)
+    partition = inside.broker.partitions.leader("t", index)
     partition.append(memoryview(bytearray(batch(value, timestamp_ms=-1))))
     return partition
 
@@ -160,7 +160,7 @@ def test_only_records_answered_before_are_checked_again(tmp_path: Path, monkeypa
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await call(client, fetch(topic_id, {0: 0}))  # nothing is there yet
         asked = asyncio.ensure_future(call(client, fetch(topic_id, {0: 0}, wait_ms=60_000)))
-        while not inside.broker.replicas.leader("t", 0).feeds:
+        while not inside.broker.partitions.leader("t", 0).feeds:
             await asyncio.sleep(0)
         write(inside)
         assert size((await asked)[0]) > 0
@@ -187,7 +187,7 @@ def test_a_waiting_fetch_is_not_noted_again_and_a_former_replica_is_refused(
     monkeypatch.setattr(Partition, "follower_fetched", noting)
 
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
 
         async def given(offset: int, *, while_replica: bool = True) -> PartitionData:
             asked = asyncio.ensure_future(call(client, fetch(topic_id, {0: offset}, wait_ms=60_000)))
@@ -344,7 +344,7 @@ def test_offsets_end_at_the_high_watermark_for_consumers_and_at_the_log_end_for_
 
 def test_a_new_leader_lists_committed_offsets_but_no_end_offset(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
         for stamp in (10, 20):
             partition.append(memoryview(bytearray(batch(b"v", timestamp_ms=stamp))))
             await call(client, fetch(topic_id, {0: 1}))
@@ -365,7 +365,7 @@ def test_a_new_leader_lists_committed_offsets_but_no_end_offset(tmp_path: Path) 
 def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
         assert (len(inside.broker.fetches.sessions), len(partition.feeds)) == (1, 1)
         client.close()
         await until(lambda: not len(inside.broker.fetches.sessions))

@@ -58,7 +58,7 @@ async def fill(inside: InProcess, topic: str, batches: int, partitions: int = 1)
     """Append past the quotas."""
     for index in range(partitions):
         for _ in range(batches):
-            inside.broker.replicas.leader(topic, index).append(memoryview(bytearray(BATCH)))
+            inside.broker.partitions.leader(topic, index).append(memoryview(bytearray(BATCH)))
 
 
 def wanted(*topics: str, partitions: int = 1, replica_id: int = -1, **more: Any) -> FetchRequest:
@@ -146,14 +146,14 @@ def test_no_turn_grows_with_the_partitions_of_a_limited_topic(tmp_path: Path, li
     async def scenario(inside: InProcess) -> None:
         limit = {f"kavka_{limited}_producer_byte_rate": "1000"}
         await inside.create("t", 1, **limit)
-        partition, turns = inside.broker.replicas.leader("t", 0), Turns()
-        inside.broker.replicas._topics["t"].update(dict.fromkeys(range(MANY), partition))
+        partition, turns = inside.broker.partitions.leader("t", 0), Turns()
+        inside.broker.partitions._topics["t"].update(dict.fromkeys(range(MANY), partition))
         client = await inside.connect()
         with turns.counting():
             client.send(named(("t", MANY), records=b"-"), PRODUCED)
             await client.receive(ProduceResponse, PRODUCED)
         for index in range(1, MANY):
-            del inside.broker.replicas._topics["t"][index]
+            del inside.broker.partitions._topics["t"][index]
         (usage,) = at_once(inside.broker.quotas.produced.usages(0))
         assert usage.shares == (1 if limited == "topic" else MANY)
         assert turns.most < CALLS_PER_TURN_MAX
@@ -164,9 +164,9 @@ def test_no_turn_grows_with_the_partitions_of_a_limited_topic(tmp_path: Path, li
 def test_what_is_not_led_here_counts_for_nothing(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         await inside.create("t", kavka_topic_producer_byte_rate="1")
-        inside.broker.replicas.leader("t", 0).is_leader = False
+        inside.broker.partitions.leader("t", 0).is_leader = False
         assert await produced(await inside.connect(), "t") == 0
-        inside.broker.replicas._topics["t"][0].is_leader = True
+        inside.broker.partitions._topics["t"][0].is_leader = True
         assert await produced(await inside.connect(), "t") > 0
 
     play(tmp_path, scenario)

@@ -83,7 +83,7 @@ def test_acks_0_appends_all_partitions_without_an_answer(tmp_path: Path) -> None
         client.send(produce_to(*range(COUNT), acks=0), PRODUCE)
         client.send(ApiVersionsRequest("a", "1"), 3)
         await client.receive(ApiVersionsResponse, 3)
-        assert {inside.broker.replicas.leader("t", index).log.log_end_offset for index in range(COUNT)} == {1}
+        assert {inside.broker.partitions.leader("t", index).log.log_end_offset for index in range(COUNT)} == {1}
 
     play(tmp_path, scenario)
 
@@ -137,7 +137,7 @@ def test_an_append_to_an_already_read_partition_wakes_the_fetch(
     """The other partitions are still to be read when the append comes."""
 
     async def scenario(inside: InProcess, client: Client) -> None:
-        first, watched = inside.broker.replicas.leader("t", 0), Partition.watched
+        first, watched = inside.broker.partitions.leader("t", 0), Partition.watched
 
         def appending(partition: Partition, *, stable_only: bool) -> list[FetchWaiter]:
             if partition.index == COUNT - 1:
@@ -155,7 +155,7 @@ def test_a_fetch_of_many_empty_partitions_is_answered_after_max_wait(tmp_path: P
     async def scenario(inside: InProcess, client: Client) -> None:
         answer = await client.call(fetch_of(*range(COUNT), max_wait_ms=30), FetchResponse, FETCH)
         assert len(partitions_of(answer)) == COUNT
-        lists = [inside.broker.replicas.leader("t", index).watchers for index in range(COUNT)]
+        lists = [inside.broker.partitions.leader("t", index).watchers for index in range(COUNT)]
         await asyncio.sleep(0)
         assert not any(lists), "nobody waits any more"
 

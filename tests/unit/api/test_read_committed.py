@@ -156,7 +156,7 @@ def test_a_damaged_log_answers_an_error_instead_of_aborted_records(tmp_path: Pat
 
     async def again() -> None:
         async with running(tmp_path) as inside:
-            client, partition = await inside.connect(), inside.broker.replicas.leader("t", 0)
+            client, partition = await inside.connect(), inside.broker.partitions.leader("t", 0)
             spoil(Path(partition.log.segments[1].file.path))
             async with asyncio.timeout(60):
                 while not (data := await read(client, 0)).error_code:

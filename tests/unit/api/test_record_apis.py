@@ -167,7 +167,7 @@ def test_a_long_poll_is_told_that_its_topic_was_deleted(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         client.send(fetch_request(0, wait_ms=20_000), 12)
-        await until(lambda: next(iter(inside.broker.replicas)).watchers)
+        await until(lambda: next(iter(inside.broker.partitions)).watchers)
         topic = inside.broker.metadata.topics.get("t")
         assert topic is not None
         await inside.broker.active.submit(lambda *_: delete_topic(topic))
@@ -225,7 +225,7 @@ def test_a_restart_is_a_new_leader_epoch_and_the_old_one_is_fenced(tmp_path: Pat
     async def second(inside: InProcess, client: Client) -> None:
         stale = await fetch(client, fetch_request(1, leader_epoch=0))
         assert ErrorCode(stale.error_code) == ErrorCode.FENCED_LEADER_EPOCH
-        epoch = next(iter(inside.broker.replicas)).leader_epoch
+        epoch = next(iter(inside.broker.partitions)).leader_epoch
         assert epoch > 0
         await produce(client, stamped(b"b"))
         topics = [OffsetForLeaderTopic("t", [OffsetForLeaderPartition(0, -1, asked) for asked in (0, epoch, 99)])]
@@ -263,7 +263,7 @@ def test_partitions_named_twice_are_answered_once(tmp_path: Path) -> None:
         data = [TopicProduceData("t", partition_data=[PartitionProduceData(0, records)]) for records in (first, second)]
         produced = await client.call(ProduceRequest(None, -1, 1000, data), ProduceResponse, 9)
         assert [[(p.index, p.base_offset) for p in t.partition_responses] for t in produced.responses] == [[(0, 0)]]
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
         assert partition.log.log_end_offset == 2, "only the last one was appended"
 
         asked = list_offsets(*(ListOffsetsPartition(index, timestamp=-1) for index in (0, 1, 0)))

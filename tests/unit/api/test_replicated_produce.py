@@ -42,7 +42,7 @@ async def code(client: Client) -> ErrorCode:
 
 
 async def appended(inside: InProcess, end_offset: int) -> None:
-    await until(lambda: inside.broker.replicas.leader("t", 0).log.log_end_offset >= end_offset)
+    await until(lambda: inside.broker.partitions.leader("t", 0).log.log_end_offset >= end_offset)
 
 
 async def decide(inside: InProcess, *records: Message) -> None:
@@ -59,7 +59,7 @@ def test_five_in_flight_wait_for_one_round_trip_of_the_follower(tmp_path: Path) 
             client.send(request(0, value=b"%d" % number), VERSION)
         # All batches are in the log before the first is committed.
         await appended(inside, IN_FLIGHT)
-        assert inside.broker.replicas.leader("t", 0).high_watermark == 0
+        assert inside.broker.partitions.leader("t", 0).high_watermark == 0
         follower = await inside.connect()
         await call(follower, fetch(topic_id, {0: IN_FLIGHT}))
         answers = [(await answer(client))[0] for _ in range(IN_FLIGHT)]
@@ -121,7 +121,7 @@ def test_a_shrunken_isr_times_out_and_a_retry_gets_the_offset(tmp_path: Path, ch
         await call(await inside.connect(), fetch(topic_id, {0: 1}))
         again = (await answer(client))[0]
         assert (again.error_code, again.base_offset) == (ErrorCode.NONE, 0)
-        assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+        assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 1
 
     play(tmp_path, scenario)
 
@@ -133,7 +133,7 @@ def test_min_isr_is_read_at_the_commit(tmp_path: Path) -> None:
         client.send(request(0), VERSION)
         await appended(inside, 1)
         await decide(inside, PartitionChangeRecord(0, topic_id, isr=[1]), min_isr(3))
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
         assert (partition.min_isr, partition.high_watermark) == (2, 0)
         await decide(inside, PartitionChangeRecord(0, topic_id, isr=[1, OTHER]))
         await call(await inside.connect(), fetch(topic_id, {0: 1}))
@@ -192,7 +192,7 @@ def test_a_waiting_consumer_gets_old_records_that_a_new_leader_commits(tmp_path:
         client.send(request(0), VERSION)
         await appended(inside, 1)
         await decide(inside, PartitionChangeRecord(0, topic_id, leader=1))
-        assert inside.broker.replicas.leader("t", 0).leader_epoch == 5
+        assert inside.broker.partitions.leader("t", 0).leader_epoch == 5
         consumer = await inside.connect()
         consumer.send(fetch(topic_id, {0: 0}, epoch=-1, broker=(-1, -1), wait_ms=60_000), 18)
         follower = await inside.connect()

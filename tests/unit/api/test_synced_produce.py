@@ -55,7 +55,7 @@ def on_one_broker(directory: Path, scenario: Callable[[InProcess, Held], Awaitab
         async with running(directory) as inside:
             await inside.create("t", flush_messages="1")
             await inside.create("neighbour")
-            log = inside.broker.replicas.leader("t", 0).log
+            log = inside.broker.partitions.leader("t", 0).log
             log.durability.secure()
             held = Held(log)
             try:
@@ -72,10 +72,10 @@ def test_a_produce_waits_for_the_sync_and_other_requests_do_not(tmp_path: Path, 
         client, other = await inside.connect(), await inside.connect()
         client.send(request(acks=acks), VERSION)
         client.send(request("neighbour", acks), VERSION)
-        await until(lambda: inside.broker.replicas.leader("neighbour", 0).log.log_end_offset == 1)
+        await until(lambda: inside.broker.partitions.leader("neighbour", 0).log.log_end_offset == 1)
         other.send(request("neighbour", acks), VERSION)
         assert await offset_of(other) == 1
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
         assert (held.log.log_end_offset, held.log.recovery_point, partition.high_watermark) == (1, 0, 0)
         held.let_go()
         # Answers keep the order of the requests, though the second one had nothing to wait for.
@@ -104,7 +104,7 @@ def test_acks_0_is_held_back_as_well(tmp_path: Path) -> None:
 def test_a_record_that_every_follower_has_waits_for_the_leaders_sync(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await decide(inside, ConfigRecord(2, "t", "flush.messages", "1"))
-        partition = inside.broker.replicas.leader("t", 0)
+        partition = inside.broker.partitions.leader("t", 0)
         partition.log.durability.secure()
         held = Held(partition.log)
         client.send(request(), VERSION)

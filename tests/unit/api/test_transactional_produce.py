@@ -85,7 +85,7 @@ def play(directory: Path, scenario: Scenario) -> None:
 
 
 def partition_of(inside: InProcess) -> Partition:
-    return inside.broker.replicas.leader("t", 0)
+    return inside.broker.partitions.leader("t", 0)
 
 
 def batch_of(producer_id: int, sequence: int = 0, *, transactional: bool = True) -> bytearray:

@@ -19,7 +19,7 @@ def play(directory: Path, scenario: Scenario) -> None:
     async def run() -> None:
         async with running(directory) as inside:
             await inside.create("t")
-            await scenario(inside, await inside.connect(), inside.broker.replicas.leader("t", 0))
+            await scenario(inside, await inside.connect(), inside.broker.partitions.leader("t", 0))
 
     asyncio.run(run())
 

@@ -128,7 +128,7 @@ def test_a_waiting_sync_keeps_none_of_its_many_assignments() -> None:
 def test_a_group_record_too_large_for_the_log_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         member_id = (await join(client, "g")).member_id
-        partition = inside.broker.replicas.get("__consumer_offsets", inside.broker.groups.shard("g").partition.index)
+        partition = inside.broker.partitions.get("__consumer_offsets", inside.broker.groups.shard("g").partition.index)
         assert partition is not None
         partition.log.config = replace(partition.log.config, max_message_bytes=1_000)
         monkeypatch.setattr(shard, "batch_of", unexpected)

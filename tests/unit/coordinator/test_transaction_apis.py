@@ -139,7 +139,7 @@ async def resting(client: Client) -> str:
 
 
 def stable_offset(inside: InProcess, index: int = 0) -> tuple[int, int]:
-    partition = inside.broker.replicas.leader("t", index)
+    partition = inside.broker.partitions.leader("t", index)
     return partition.last_stable_offset, partition.high_watermark
 
 

@@ -131,15 +131,15 @@ async def _live(
         for topic in topics:
             if not turn:
                 await make(server, topic)
-            partition = server.broker.replicas.leader(topic, 0)
+            partition = server.broker.partitions.leader(topic, 0)
             for number in range(turn * ROUND, (turn + 1) * ROUND):
                 write(partition, topic, number)
                 if number % 10 == 7:
                     abort(partition, number // 10)
         await server.broker.active.snapshot()
-        found = {topic: read(server.broker.replicas.leader(topic, 0))[0] for topic in topics}
-        ends = {topic: server.broker.replicas.leader(topic, 0).log.log_end_offset for topic in topics}
-        log = server.broker.replicas.leader("t", 0).log
+        found = {topic: read(server.broker.partitions.leader(topic, 0))[0] for topic in topics}
+        ends = {topic: server.broker.partitions.leader(topic, 0).log.log_end_offset for topic in topics}
+        log = server.broker.partitions.leader("t", 0).log
         return found, ends, len(log.reader.aborted_between(0, log.log_end_offset))
     finally:
         await server.stop("the test ends")

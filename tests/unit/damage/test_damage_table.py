@@ -50,7 +50,7 @@ async def lived_through(home: Path, kind: str, written: Written) -> str:
         second, _ = judged(again, written)
         assert (second == OFFLINE) == (outcome == OFFLINE)
         if outcome != OFFLINE:
-            assert read(again.broker.replicas.leader("t", 0))[0][end_offset] == value("t", 10_000)
+            assert read(again.broker.partitions.leader("t", 0))[0][end_offset] == value("t", 10_000)
     finally:
         await again.stop("the test ends")
     return outcome
@@ -68,9 +68,9 @@ async def started(home: Path) -> Server | None:
 
 def judged(server: Server, written: Written) -> tuple[str, int]:
     replicas = server.broker.replicas
-    found, refused = read(replicas.leader("u", 0))
+    found, refused = read(replicas.partitions.leader("u", 0))
     assert (found, refused) == (written.records["u"], []), "the other topic"
-    partition = replicas.get("t", 0)
+    partition = replicas.partitions.get("t", 0)
     if partition is None:
         return OFFLINE, -1
     assert partition.is_leader

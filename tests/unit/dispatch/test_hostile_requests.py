@@ -67,7 +67,7 @@ async def make_offsets_topic(client: Client) -> None:
 def test_only_the_admin_client_writes_to_internal_topics(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await make_offsets_topic(client)
-        log = inside.broker.replicas.leader(OFFSETS_TOPIC, 0).log
+        log = inside.broker.partitions.leader(OFFSETS_TOPIC, 0).log
         assert await produced(client, write(OFFSETS_TOPIC, stamped())) == ErrorCode.INVALID_TOPIC_EXCEPTION
         assert log.log_end_offset == 0
         client.client_id = ADMIN_CLIENT_ID
@@ -118,7 +118,7 @@ def test_a_transactional_batch_needs_a_transactional_id(tmp_path: Path) -> None:
         records = stamped(producer_id=7, producer_epoch=0, base_sequence=0, transactional=True)
         code = await produced(client, write("t", records))
         assert code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        assert len(inside.broker.replicas.leader("t", 0).log.producers) == 0
+        assert len(inside.broker.partitions.leader("t", 0).log.producers) == 0
 
     play(tmp_path, scenario)
 

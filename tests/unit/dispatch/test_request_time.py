@@ -145,7 +145,7 @@ def test_what_has_no_answer_and_what_nodes_ask_each_other_is_exempt(tmp_path: Pa
         client = await named(first, "limited")
         data = PartitionProduceData(0, build_batch([(None, b"x")]))
         client.send(ProduceRequest(None, 0, 1000, [TopicProduceData("t", partition_data=[data])]), 9)
-        partition = first.broker.replicas.get("t", 0)
+        partition = first.broker.partitions.get("t", 0)
         assert partition is not None
         while not partition.log.log_end_offset:
             await asyncio.sleep(0)

@@ -75,9 +75,9 @@ def test_a_broker_takes_partitions_over_in_slices(tmp_path: Path, monkeypatch: p
 
     async def scenario(inside: InProcess) -> None:
         await inside.create("t", SLICE_MAX + 50)
-        await until(lambda: len(list(inside.broker.replicas)) == SLICE_MAX + 50)
+        await until(lambda: len(list(inside.broker.partitions)) == SLICE_MAX + 50)
         assert max(handed_over) == SLICE_MAX
-        assert all(partition.is_leader for partition in inside.broker.replicas)
+        assert all(partition.is_leader for partition in inside.broker.partitions)
 
     async def play() -> None:
         async with running(tmp_path) as inside:

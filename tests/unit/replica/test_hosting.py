@@ -22,7 +22,7 @@ DIRECTORY = "t-0"
 
 
 def write(inside: InProcess) -> None:
-    inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a", timestamp_ms=-1))))
+    inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(b"a", timestamp_ms=-1))))
 
 
 def restarted(directory: Path, change: bytes) -> tuple[bytes, bytes, int]:
@@ -30,7 +30,7 @@ def restarted(directory: Path, change: bytes) -> tuple[bytes, bytes, int]:
 
     async def second() -> tuple[bytes, int]:
         async with running(directory) as inside:
-            log = inside.broker.replicas.leader("t", 0).log
+            log = inside.broker.partitions.leader("t", 0).log
             return log.topic_id, log.log_end_offset
 
     topic_id = asyncio.run(written(directory))
@@ -58,11 +58,11 @@ def test_a_log_with_records_and_no_id_is_not_taken_for_the_topics(tmp_path: Path
 
     async def second() -> None:
         async with running(tmp_path) as inside:
-            assert inside.broker.replicas.get("t", 0) is None
+            assert inside.broker.partitions.get("t", 0) is None
 
     async def third() -> int:
         async with running(tmp_path) as inside:
-            return inside.broker.replicas.leader("t", 0).log.log_end_offset
+            return inside.broker.partitions.leader("t", 0).log.log_end_offset
 
     topic_id = asyncio.run(written(tmp_path))
     (tmp_path / DIRECTORY / "partition.metadata").unlink()
@@ -78,8 +78,8 @@ def test_a_log_without_an_id_gives_way_to_the_next_topic_of_the_name(tmp_path: P
             assert topic is not None
             await inside.broker.active.submit(lambda metadata, _: delete_topic(topic))
             await inside.create("t")
-            await until(lambda: inside.broker.replicas.get("t", 0) is not None)
-            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 0
+            await until(lambda: inside.broker.partitions.get("t", 0) is not None)
+            assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 0
 
     asyncio.run(written(tmp_path))
     (tmp_path / DIRECTORY / "partition.metadata").unlink()
@@ -101,11 +101,11 @@ def test_a_log_that_could_not_be_opened_is_not_taken_for_a_stray(
 
     async def second() -> None:
         async with running(tmp_path) as inside:
-            assert inside.broker.replicas.get("t", 0) is None
+            assert inside.broker.partitions.get("t", 0) is None
 
     async def third() -> None:
         async with running(tmp_path) as inside:
-            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+            assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 1
 
     asyncio.run(written(tmp_path))
     with monkeypatch.context() as patch:
@@ -127,6 +127,6 @@ def test_a_leader_hears_that_eligible_replicas_were_cleared(tmp_path: Path, name
                 await inside.broker.active.submit(lambda *_, record=record: Decision([record], None))
                 image = inside.broker.metadata.topics.get("t")
                 assert image is not None
-                assert inside.broker.replicas.leader("t", 0).state == image.partitions[0]
+                assert inside.broker.partitions.leader("t", 0).state == image.partitions[0]
 
     asyncio.run(scenario())

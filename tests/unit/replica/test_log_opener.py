@@ -164,7 +164,7 @@ def test_a_defect_ends_the_broker() -> None:
 
 async def all_open(inside: InProcess, count: int) -> None:
     async with asyncio.timeout(60):
-        while len(list(inside.broker.replicas)) < count:
+        while len(list(inside.broker.partitions)) < count:
             await asyncio.sleep(0)
 
 
@@ -196,7 +196,7 @@ def test_what_is_decided_meanwhile_counts(tmp_path: Path) -> None:
             altered = ConfigRecord(TOPIC_CONFIG, "t", "segment.bytes", "7777777")
             await inside.broker.active.submit(lambda *_: Decision([altered], None))
             await all_open(inside, MANY)
-            assert {one.log.config.segment_bytes_max for one in inside.broker.replicas} == {7777777}
+            assert {one.log.config.segment_bytes_max for one in inside.broker.partitions} == {7777777}
 
     asyncio.run(scenario())
 
@@ -208,7 +208,7 @@ def test_a_topic_that_is_deleted_before_its_turn_leaves_nothing(tmp_path: Path) 
             await delete(inside, "t")
             await inside.create("u")
             await all_open(inside, 1)
-            assert [str(one) for one in inside.broker.replicas] == ["u-0"]
+            assert [str(one) for one in inside.broker.partitions] == ["u-0"]
             assert [str(one.name) for one in inside.broker.replicas._logs] == ["u-0"]
 
     asyncio.run(scenario())

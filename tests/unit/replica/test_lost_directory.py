@@ -22,10 +22,10 @@ def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:
         async with running(tmp_path / "a", settings) as inside:
             await inside.create("t", PARTITIONS)
             replicas = inside.broker.replicas
-            await until(lambda: sum(partition.is_leader for partition in replicas) == PARTITIONS)
+            await until(lambda: sum(partition.is_leader for partition in replicas.partitions) == PARTITIONS)
             homes = {}
             for index in range(PARTITIONS):
-                home = replicas.directory_of(replicas.leader("t", index))
+                home = replicas.reports.directory_of(replicas.partitions.leader("t", index))
                 assert home is not None
                 homes[index] = home.path
             assert set(homes.values()) == {str(tmp_path / "a"), str(tmp_path / "b")}
@@ -58,7 +58,9 @@ def test_one_that_the_controller_has_yet_to_hear_of_is_reported_as_lost(tmp_path
             topic_id = await inside.create("t", 2)
             replicas, topic = inside.broker.replicas, inside.broker.metadata.topics.get("t")
             assert topic is not None
-            lost = next(one for one in replicas if replicas.directory_of(one) is replicas.log_directories[1])
+            lost = next(
+                one for one in replicas.partitions if replicas.reports.directory_of(one) is replicas.log_directories[1]
+            )
             await until(lambda: lost.state.directory_of(1) == replicas.log_directories[1].directory_id)
             forgotten = PartitionChangeRecord(lost.index, topic_id, directories=[bytes(16)])
             await inside.broker.active.submit(lambda *_: Decision([forgotten], None))
@@ -78,8 +80,8 @@ def test_a_late_report_does_not_take_the_place_of_a_newer_one_for_long(tmp_path:
             topic_id = await inside.create("t")
             replicas, topic = inside.broker.replicas, inside.broker.metadata.topics.get("t")
             assert topic is not None
-            partition = replicas.leader("t", 0)
-            home = replicas.directory_of(partition)
+            partition = replicas.partitions.leader("t", 0)
+            home = replicas.reports.directory_of(partition)
             assert home is not None
             (other,) = [one for one in replicas.log_directories if one is not home]
             late = [Assign(topic_id, 0, other.directory_id)]

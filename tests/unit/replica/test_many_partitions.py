@@ -36,7 +36,7 @@ def test_a_decision_about_one_partition_looks_at_that_one(tmp_path: Path, monkey
     async def run() -> None:
         async with running(tmp_path) as inside:
             topic_id = await inside.create("t", PARTITIONS)
-            while len(list(inside.broker.replicas)) < PARTITIONS:
+            while len(list(inside.broker.partitions)) < PARTITIONS:
                 await asyncio.sleep(0)
             with monkeypatch.context() as patch:
                 patch.setattr(ReplicaManager, "_hand_over", counted)

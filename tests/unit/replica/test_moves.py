@@ -40,7 +40,7 @@ def two(directory: Path) -> dict[str, str]:
 
 
 def write(inside: InProcess, value: bytes) -> None:
-    inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(value, timestamp_ms=-1))))
+    inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(value, timestamp_ms=-1))))
 
 
 def values_of(partition: Partition) -> list[bytes]:
@@ -55,7 +55,7 @@ def values_of(partition: Partition) -> list[bytes]:
 
 
 def home_of(inside: InProcess) -> str:
-    directory = inside.broker.replicas.directory_of(inside.broker.replicas.leader("t", 0))
+    directory = inside.broker.replicas.reports.directory_of(inside.broker.partitions.leader("t", 0))
     assert directory is not None
     return directory.path
 
@@ -80,7 +80,7 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             client = await inside.connect()
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
             before = home_of(inside)
@@ -101,7 +101,7 @@ def test_a_replica_moves_while_it_is_written_to(tmp_path: Path) -> None:
 
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             assert home_of(inside) == after
-            assert len(values_of(inside.broker.replicas.leader("t", 0))) == seen + 1
+            assert len(values_of(inside.broker.partitions.leader("t", 0))) == seen + 1
 
     asyncio.run(scenario())
 
@@ -111,7 +111,7 @@ def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_pa
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             client = await inside.connect()
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
             before = home_of(inside)
@@ -153,7 +153,7 @@ def test_a_log_that_is_cut_while_its_copy_is_synced_is_compared_again(
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             client = await inside.connect()
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
             await until_known(inside)
@@ -177,7 +177,7 @@ def test_a_log_that_begins_within_a_batch_moves(tmp_path: Path, is_emptied: bool
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             write(inside, b"0")
             partition.append(memoryview(build_batch([(None, b"1"), (None, b"2"), (None, b"3")], timestamp_ms=0)))
             partition.log.advance_start(4 if is_emptied else 2)
@@ -198,7 +198,7 @@ def test_who_waits_for_a_sync_of_the_log_is_told_when_its_copy_takes_its_place(t
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await inside.create("t")
-            partition, moves_ = inside.broker.replicas.leader("t", 0), inside.broker.replicas.moves
+            partition, moves_ = inside.broker.partitions.leader("t", 0), inside.broker.replicas.moves
             await until_known(inside)
             write(inside, b"0")
             partition.log.truncation.plan_cut(0)
@@ -252,8 +252,8 @@ async def arrived(inside: InProcess, path: Path) -> None:
 
 async def until_known(inside: InProcess) -> None:
     """Until the controller has noted where the replica is: that changes the partition, whose leader has no cut logs."""
-    partition = inside.broker.replicas.leader("t", 0)
-    home = inside.broker.replicas.directory_of(partition)
+    partition = inside.broker.partitions.leader("t", 0)
+    home = inside.broker.replicas.reports.directory_of(partition)
     assert home is not None
     await until(lambda: partition.state.directory_of(1) == home.directory_id)
 
@@ -269,7 +269,7 @@ def test_a_move_goes_on_after_a_restart(tmp_path: Path, is_clean: bool) -> None:
         was = segment.stat().st_ino
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await arrived(inside, tmp_path / "b")
-            assert values_of(inside.broker.replicas.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
+            assert values_of(inside.broker.partitions.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
         # It is the very copy of before.
         assert (tmp_path / "b" / "t-0" / segment.name).stat().st_ino == was
         assert not futures(tmp_path / "b")
@@ -286,11 +286,11 @@ def test_what_its_log_has_lost_meanwhile_the_copy_loses_too(tmp_path: Path) -> N
             (tmp_path / directory / ".kafka_cleanshutdown").unlink()
             (tmp_path / directory / "recovery-point-offset-checkpoint").unlink()
         async with running(tmp_path / "a", two(tmp_path)) as inside:
-            left = values_of(inside.broker.replicas.leader("t", 0))
+            left = values_of(inside.broker.partitions.leader("t", 0))
             assert 0 < len(left) < RECORDS
             write(inside, b"new")
             await arrived(inside, tmp_path / "b")
-            assert values_of(inside.broker.replicas.leader("t", 0)) == [*left, b"new"]
+            assert values_of(inside.broker.partitions.leader("t", 0)) == [*left, b"new"]
 
     asyncio.run(scenario())
 
@@ -301,7 +301,7 @@ def test_a_copy_that_lost_its_id_is_begun_anew(tmp_path: Path) -> None:
         (tmp_path / "b" / name / "partition.metadata").unlink()
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await arrived(inside, tmp_path / "b")
-            assert len(values_of(inside.broker.replicas.leader("t", 0))) == RECORDS
+            assert len(values_of(inside.broker.partitions.leader("t", 0))) == RECORDS
             free(inside.broker.replicas._logs)
         assert not futures(tmp_path / "b")
 
@@ -344,7 +344,7 @@ def test_a_move_into_a_directory_that_fails_ends_and_the_log_is_where_it_was(tmp
             await inside.create("t")
             write(inside, b"x")
             replicas = inside.broker.replicas
-            partition, target = replicas.leader("t", 0), replicas.log_directories[1]
+            partition, target = replicas.partitions.leader("t", 0), replicas.log_directories[1]
             replicas.moves.begin(partition, target)
             replicas._logs._fail(target)
             await until(lambda: replicas.moves.get("t", 0) is None)
@@ -359,7 +359,7 @@ def test_a_move_takes_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: Path)
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             partition.append(memoryview(bytearray(batch(b"a", b"b", b"c", timestamp_ms=-1))))
             partition.trim(1)
             inside.broker.replicas.moves.begin(partition, inside.broker.replicas.log_directories[1])
@@ -398,7 +398,7 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
             assert home_of(inside) == home
             rates[0] = UNLIMITED
             await arrived(inside, Path(away))
-            assert values_of(inside.broker.replicas.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
+            assert values_of(inside.broker.partitions.leader("t", 0)) == [b"%d" % number for number in range(RECORDS)]
 
     asyncio.run(scenario())
     assert not crashes
@@ -422,7 +422,7 @@ def test_all_moves_of_a_broker_have_one_rate(tmp_path: Path, monkeypatch: pytest
             mover.throttle = Throttle(SampleWindow(), bytes_per_second, inside.broker.clock)
             mover.throttle.record(1_000_000)  # by another move
             away = inside.broker.replicas.log_directories[1]
-            mover.begin(inside.broker.replicas.leader("t", 0), away)
+            mover.begin(inside.broker.partitions.leader("t", 0), away)
             await until(lambda: len(looked) >= 20)
             assert mover.get("t", 0) is not None
             rates[0] = UNLIMITED

@@ -23,7 +23,7 @@ from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.register_broker_record import RegisterBrokerRecord
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
-from kavka_broker.replica.hosting import replica_manager
+from kavka_broker.replica.hosting import replica_opener
 from kavka_broker.replica.hosting.offline_replicas import MissingLogs
 from kavka_broker.storage import recovery
 from kavka_broker.storage.disk import Disk
@@ -127,14 +127,14 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
             write_all(inside, 1)
             await until_known(inside, 1)
         monkeypatch.setattr(recovery, "open_log", refuse)
-        monkeypatch.setattr(replica_manager, "REOPEN_MS", 10)
+        monkeypatch.setattr(replica_opener, "REOPEN_MS", 10)
         async with running(tmp_path) as inside, asyncio.timeout(60):
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
             await until(lambda: topic.partitions[0].directory_of(1) == LOST_DIRECTORY)
             is_full.clear()
             await until(lambda: code_of(inside, 0) is ErrorCode.NONE)
-            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+            assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 1
 
     asyncio.run(scenario())
 
@@ -156,7 +156,7 @@ def test_a_thread_opens_again_what_had_no_room(tmp_path: Path, monkeypatch: pyte
             write_all(inside, 1)
             await until_known(inside, 1)
         monkeypatch.setattr(recovery, "open_log", refuse)
-        monkeypatch.setattr(replica_manager, "REOPEN_MS", 10)
+        monkeypatch.setattr(replica_opener, "REOPEN_MS", 10)
         async with running(tmp_path) as inside, asyncio.timeout(60):
             threads.clear()
             await until(lambda: len(threads) >= 3)
@@ -182,7 +182,7 @@ def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
     async def scenario() -> None:
         with monkeypatch.context() as full:
             full.setattr(recovery, "open_log", refuse)
-            full.setattr(replica_manager, "REOPEN_MS", 10)
+            full.setattr(replica_opener, "REOPEN_MS", 10)
             async with running(tmp_path) as inside, asyncio.timeout(60):
                 await inside.create("t")
                 topic = inside.broker.metadata.topics.get("t")
@@ -202,9 +202,13 @@ def write_all(inside: InProcess, partitions: int) -> list[int]:
     """A record into each partition; which are in the second directory."""
     replicas = inside.broker.replicas
     for index in range(partitions):
-        replicas.leader("t", index).append(memoryview(bytearray(batch(b"kept", timestamp_ms=-1))))
+        replicas.partitions.leader("t", index).append(memoryview(bytearray(batch(b"kept", timestamp_ms=-1))))
     second = replicas.log_directories[-1]
-    return [index for index in range(partitions) if replicas.directory_of(replicas.leader("t", index)) is second]
+    return [
+        index
+        for index in range(partitions)
+        if replicas.reports.directory_of(replicas.partitions.leader("t", index)) is second
+    ]
 
 
 async def until_known(inside: InProcess, partitions: int) -> None:
@@ -232,7 +236,7 @@ def test_a_volume_that_was_removed_brings_its_records_back(tmp_path: Path) -> No
                 }
                 assert not any((tmp_path / "a" / f"t-{index}").exists() for index in away)
         async with running(tmp_path, both(tmp_path)) as inside:
-            assert [inside.broker.replicas.leader("t", index).log.log_end_offset for index in range(4)] == [1] * 4
+            assert [inside.broker.partitions.leader("t", index).log.log_end_offset for index in range(4)] == [1] * 4
 
     asyncio.run(scenario())
 

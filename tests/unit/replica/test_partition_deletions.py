@@ -98,7 +98,7 @@ async def delete(inside: InProcess, name: str) -> None:
 
 async def all_open(inside: InProcess, count: int) -> None:
     async with asyncio.timeout(60):
-        while len(list(inside.broker.replicas)) < count:
+        while len(list(inside.broker.partitions)) < count:
             await asyncio.sleep(0)
 
 
@@ -126,7 +126,7 @@ def test_a_topic_that_is_made_anew_meanwhile_has_logs_of_its_own(tmp_path: Path)
             replicas = inside.broker.replicas
             await inside.create("t", MANY)
             await all_open(inside, MANY)
-            for one in replicas:
+            for one in replicas.partitions:
                 one.append(memoryview(bytearray(batch(b"former"))))
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
@@ -134,7 +134,7 @@ def test_a_topic_that_is_made_anew_meanwhile_has_logs_of_its_own(tmp_path: Path)
             made = await asyncio.gather(deleting, inside.create("t", MANY))
             await all_open(inside, MANY)
             await replicas.departures.stop()
-            assert {(one.topic_id, one.log.topic_id, one.log.log_end_offset) for one in replicas} == {
+            assert {(one.topic_id, one.log.topic_id, one.log.log_end_offset) for one in replicas.partitions} == {
                 (made[1], made[1], 0)
             }
             assert len(list(replicas._logs)) == MANY

@@ -71,11 +71,11 @@ class Threads:
 
 
 def log_end(inside: InProcess, topic: str) -> int:
-    return inside.broker.replicas.leader(topic, 0).log.log_end_offset
+    return inside.broker.partitions.leader(topic, 0).log.log_end_offset
 
 
 def is_led(inside: InProcess, topic: str) -> bool:
-    partition = inside.broker.replicas.get(topic, 0)
+    partition = inside.broker.partitions.get(topic, 0)
     return partition is not None and partition.is_leader
 
 
@@ -98,7 +98,7 @@ def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pyt
             for offset in range(3):
                 told = await client.receive(ProduceResponse, VERSION)
                 assert answers(told)["packed"] == (ErrorCode.NONE, offset + 1)
-            log = inside.broker.replicas.leader("packed", 0).log
+            log = inside.broker.partitions.leader("packed", 0).log
             stored = log.read(1, 1 << 20).parts[0]
             assert (Compression(stored[22] & 7), read_records(stored)[0].value) == (Compression.ZSTD, VALUE)
 
@@ -168,7 +168,7 @@ def test_room_is_made_ahead_of_large_batches_while_strain_lasts(
             may_make.set()
             for offset in (2, 3, 4):
                 assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
-            log = inside.broker.replicas.leader("plain", 0).log
+            log = inside.broker.partitions.leader("plain", 0).log
             assert read_records(log.read(2, 1 << 20).parts[0])[0].value == VALUE
             file = log.segments.active.file
             async with asyncio.timeout(TIMEOUT_SECONDS):
@@ -225,7 +225,7 @@ def test_a_config_change_during_preparation_applies(tmp_path: Path, monkeypatch:
             client = await inside.connect()
             client.send(request(("packed", batch())), VERSION)
             await threads.until_begun(1)
-            log = inside.broker.replicas.leader("packed", 0).log
+            log = inside.broker.partitions.leader("packed", 0).log
             log.config = LogConfig(compression_type="lz4")
             threads.may_work.set()
             assert answers(await client.receive(ProduceResponse, VERSION))["packed"] == (ErrorCode.NONE, 0)

@@ -90,7 +90,7 @@ def test_a_leader_that_was_none_a_moment_before_refuses_what_is_in_flight_behind
         async with running(tmp_path) as inside:
             topic_id = await inside.create("t")
             client = await inside.connect()
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             here = partition.state._replace(
                 replicas=(1, 2), isr=(1, 2), leader_epoch=1, directories=(partition.state.directories[0], DIRECTORY)
             )
@@ -133,7 +133,7 @@ def test_a_broker_alone_goes_on_reading_and_refusing(tmp_path: Path) -> None:
             replicas = inside.broker.replicas
             told: list[None] = []
             replicas.refusal_listeners.append(lambda: told.append(None))
-            replicas.leader("t", 0).refused(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR))
+            replicas.partitions.leader("t", 0).refused(BrokerError(ErrorCode.KAFKA_STORAGE_ERROR))
             assert not told
 
     asyncio.run(scenario())

@@ -148,7 +148,7 @@ async def full(directory: Path, clock: Clock = REAL.clock) -> AsyncIterator[InPr
     async with audited(directory, clock=clock) as inside:
         await until(lambda: inside.broker.metadata.producer_ids.next_producer_id)
         await inside.create("t")
-        inside.broker.replicas.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
+        inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
         journal = journal_of(inside)
         journal.let_in(HELD_MAX)
         inside.broker.is_refusing = True
@@ -175,7 +175,7 @@ def test_every_change_is_refused_in_its_own_place_and_nothing_is_done(tmp_path: 
                 assert says(answer, REFUSED_FIRST.get(key, ErrorCode.POLICY_VIOLATION)), (api.name, answer)
             assert inside.broker.metadata.offset == offset
             assert inside.broker.refused["change"] == len(REQUESTS)
-            assert inside.broker.replicas.leader("t", 0).log.state.start_offset == 0
+            assert inside.broker.partitions.leader("t", 0).log.state.start_offset == 0
 
     asyncio.run(scenario())
 
@@ -206,7 +206,7 @@ def test_records_are_refused_by_an_error_on_which_every_client_sends_again(tmp_p
             assert "kavka.audit.failure.policy" in (part.error_message or "")
             client.send(produced("t", 0), 12)
             assert await client.is_closed(), "there is no answer that could say no"
-            assert inside.broker.replicas.leader("t", 0).log.log_end_offset == 1
+            assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 1
 
     asyncio.run(scenario())
 
@@ -226,7 +226,7 @@ def test_a_consumer_reads_the_trail_and_nothing_else(tmp_path: Path) -> None:
             assert (part.error_code, bytes(part.records or b"")) == (ErrorCode.KAFKA_STORAGE_ERROR, b"")
             topic: Any = inside.broker.metadata.topics.get(AUDIT)
             index = inside.broker.node_id % len(topic.partitions)
-            await until(lambda: inside.broker.replicas.leader(AUDIT, index).high_watermark)
+            await until(lambda: inside.broker.partitions.leader(AUDIT, index).high_watermark)
             of_trail = fetched(AUDIT)
             of_trail.topics[0].partitions[0].partition = index
             answer = await client.call(of_trail, FetchResponse, 12)

@@ -221,7 +221,7 @@ def test_silent_producers_are_forgotten(tmp_path: Path) -> None:
         settings = {"producer.id.expiration.ms": "1000", "producer.id.expiration.check.interval.ms": "10"}
         async with running(tmp_path, settings) as inside:
             await inside.create("t")
-            partition = inside.broker.replicas.leader("t", 0)
+            partition = inside.broker.partitions.leader("t", 0)
             batch = build_batch([(None, b"v")], timestamp_ms=1, producer_id=1, producer_epoch=0, base_sequence=0)
             partition.append(memoryview(batch))
             await until(lambda: not len(partition.log.producers))

@@ -30,7 +30,8 @@ class Reader:
 
     def __init__(self, node_id: int, replicas: ReplicaManager, metadata: Metadata) -> None:
         self._node_id = node_id
-        self._replicas = replicas
+        self._partitions = replicas.partitions
+        self._throttles = replicas.throttles
         self._metadata = metadata
 
     def read_in_slices(self, poll: Poll, *, watches: bool) -> Work[Reading]:
@@ -76,7 +77,7 @@ class Reader:
             topic = known.name
         if poll.refuses is not None and (code := poll.refuses(topic)) is not None:
             raise BrokerError(code)
-        look_up = self._replicas.replica if poll.reads_followers else self._replicas.leader
+        look_up = self._partitions.replica if poll.reads_followers else self._partitions.leader
         return look_up(topic, asked.index, asked.position.current_leader_epoch)
 
     def _read_as_follower(
@@ -100,7 +101,7 @@ class Reader:
         has_waited: bool,
     ) -> PartitionData:
         """Read for a follower; no records where throttled replication has no room for them now (KIP-73)."""
-        throttle = self._replicas.throttles.of_followers(partition)
+        throttle = self._throttles.of_followers(partition)
         if throttle is not None and follower.broker_id not in partition.isr and throttle.is_exceeded:
             bytes_max, at_least_one = 0, False
         data = read_as_follower(partition, asked, follower, bytes_max, at_least_one, has_waited=has_waited)

@@ -17,7 +17,7 @@ from typing import Final
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.steps import paid
-from kavka_broker.replica.hosting.replica_manager import ReplicaManager
+from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
 from kavka_broker.replica.writing.disk_queue import DiskQueue
 from kavka_broker.storage import preallocation
 from kavka_broker.storage.batch_check import NotOnLoop, Prepared, prepare_in_thread
@@ -84,9 +84,9 @@ def wants_room(log: Log, size_bytes: int) -> bool:
     return log.disk.strain_lasts and log.segments.active.file.room_bytes < size_bytes <= _bytes_left(log)
 
 
-def check_room(replicas: ReplicaManager, topic: str, index: int, size_bytes: int) -> None:
+def check_room(partitions: HostedPartitions, topic: str, index: int, size_bytes: int) -> None:
     """Raise NoRoom where a batch of `ROOM_BYTES_MIN` or more has to wait for the disk."""
-    partition = replicas.get(topic, index)
+    partition = partitions.get(topic, index)
     if partition is not None and has_to_wait(partition.log, size_bytes):
         raise NoRoom
 

@@ -151,7 +151,7 @@ class Produce:
             self._policy.charge()
             self._hold()
             return self._append_in_turn(nullcontext())
-        elif writes.replicas.openings.is_securing and self._is_first():
+        elif writes.openings.is_securing and self._is_first():
             self._hold()
             return self._append_when_secured()
         answer = self._append_now()
@@ -178,7 +178,7 @@ class Produce:
             await whole(self._policy.charge_topics(request.topic_data))
             if admission is not None and await whole(admission.look(self._named())):
                 await admission.ask()
-            await self._writes.replicas.openings.secured()
+            await self._writes.openings.secured()
             parts = await whole(self._append_in_slices())
             await self._append_later()
         finally:
@@ -190,8 +190,8 @@ class Produce:
 
     async def _append_when_secured(self) -> Answer:
         """Append once threads have synced the ids of new logs: an append would sync them on the loop."""
-        while self._writes.replicas.openings.is_securing and self._is_first():
-            await self._writes.replicas.openings.secured()
+        while self._writes.openings.is_securing and self._is_first():
+            await self._writes.openings.secured()
         return await self._append_the_rest(self._append_now())
 
     async def _append_the_rest(self, answer: ProduceResponse) -> Answer:
@@ -218,7 +218,7 @@ class Produce:
             if name is None:
                 continue
             for data in topic.partition_data:
-                partition = self._writes.replicas.get(name, data.index)
+                partition = self._writes.partitions.get(name, data.index)
                 if partition is not None and not partition.log.durability.is_secured and not partition.log.is_failed:
                     return True
         return False
@@ -302,7 +302,7 @@ class Produce:
         for data in topic.partition_data:
             try:
                 if data.records is not None and len(data.records) >= preallocation.ROOM_BYTES_MIN:
-                    check_room(self._writes.replicas, name, data.index, len(data.records))
+                    check_room(self._writes.partitions, name, data.index, len(data.records))
                 answers.append(self._append(named, data))
             except NotOnLoop as reason:
                 if not self._is_kept:  # the receive buffer is overwritten
@@ -343,17 +343,17 @@ class Produce:
     def _leader(self, topic: Named, index: int) -> Partition:
         """Return the partition. Raises BrokerError, also where the name is another topic's by now."""
         if topic.topic_id is None:
-            return self._writes.replicas.leader(topic.name, index)
+            return self._writes.partitions.leader(topic.name, index)
         if self._writes.metadata.topics.by_id(topic.topic_id) is None:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
-        partition = self._writes.replicas.leader(topic.name, index)
+        partition = self._writes.partitions.leader(topic.name, index)
         if partition.topic_id != topic.topic_id:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
         return partition
 
     def _refusal(self, topic: Named, data: PartitionProduceData, error: BrokerError) -> PartitionProduceResponse:
         response = PartitionProduceResponse(data.index, error.code, -1, error_message=error.message)
-        partition = self._writes.replicas.get(topic.name, data.index)
+        partition = self._writes.partitions.get(topic.name, data.index)
         if partition is not None and data.records is not None and topic.topic_id in (None, partition.topic_id):
             partition.note_refused(data.records, error.code)
         if isinstance(error, RecordsRefused):

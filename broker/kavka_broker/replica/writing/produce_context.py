@@ -40,7 +40,7 @@ class Coordinators(Protocol):
 class Writes:
     """The parts that a request is written with."""
 
-    __slots__ = ("clock", "coordinators", "metadata", "preparation", "replicas", "slices", "timers")
+    __slots__ = ("clock", "coordinators", "metadata", "openings", "partitions", "preparation", "slices", "timers")
 
     def __init__(
         self,
@@ -51,7 +51,8 @@ class Writes:
         clock: Clock,
         timers: Timers,
     ) -> None:
-        self.replicas = replicas
+        self.partitions = replicas.partitions
+        self.openings = replicas.openings
         self.coordinators = coordinators
         self.metadata = metadata
         self.slices = slices

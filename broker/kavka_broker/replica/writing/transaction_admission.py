@@ -84,7 +84,7 @@ class Admission:
             return
         self._producers[header.producer_id, header.producer_epoch] = None
         try:
-            producers = self._writes.replicas.leader(topic, data.index).log.producers
+            producers = self._writes.partitions.leader(topic, data.index).log.producers
         except BrokerError:
             return  # the append will raise the same error
         if not producers.is_in_transaction(header.producer_id, header.producer_epoch):
