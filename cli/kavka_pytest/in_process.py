@@ -58,6 +58,8 @@ SETTINGS: Final = {
     "offsets.topic.replication.factor": "1",
     "transaction.state.log.min.isr": "1",
     "transaction.state.log.num.partitions": "4",
+    "share.coordinator.state.topic.num.partitions": "4",
+    "share.coordinator.state.topic.replication.factor": "1",
     "transaction.state.log.replication.factor": "1",
 }
 

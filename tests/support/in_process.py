@@ -119,6 +119,8 @@ async def running(
             "log.dirs": str(directory),
             "offsets.topic.replication.factor": "1",
             "offsets.topic.num.partitions": "2",
+            "share.coordinator.state.topic.num.partitions": "2",
+            "share.coordinator.state.topic.replication.factor": "1",
             "transaction.state.log.replication.factor": "1",
             "transaction.state.log.min.isr": "1",
             "transaction.state.log.num.partitions": "2",

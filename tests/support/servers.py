@@ -157,6 +157,8 @@ def properties(directory: Path, settings: Mapping[str, str]) -> tuple[Path, tupl
         "log.dirs": str(directory / "data"),
         "offsets.topic.replication.factor": "1",
         "offsets.topic.num.partitions": "4",
+        "share.coordinator.state.topic.num.partitions": "4",
+        "share.coordinator.state.topic.replication.factor": "1",
         "transaction.state.log.replication.factor": "1",
         "transaction.state.log.min.isr": "1",
         "transaction.state.log.num.partitions": "4",

@@ -1,17 +1,19 @@
-"""FindCoordinator (10): which broker coordinates a group or a producer's transactions.
+"""FindCoordinator (10): which broker coordinates a group, a producer's transactions, or the state of a share partition.
 
 - The leader of the group's partition of `__consumer_offsets`, or of the transactional id's partition of
   `__transaction_state`. The first one to ask makes that topic, and waits for it.
+- A share partition is named "group:topicId:partition"; the leader of its partition of `__share_group_state` has its
+  state. Brokers ask for it. Another name is INVALID_REQUEST.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.unreachable_brokers`).
-- Share groups are not coordinated yet: INVALID_REQUEST.
-Versions: key types from 1, flexible from 3, many keys from 4, share groups (key type 2) in 6.
+Versions: key types from 1, flexible from 3, many keys from 4, share partitions (key type 2) from 6.
 """
 
 from collections.abc import Callable
 from typing import NamedTuple
 
 from kavka_broker.coordinator.internal_topic import InternalTopic
-from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kavka_broker.coordinator.share_coordinator import check_coordinator_key
+from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
@@ -36,6 +38,9 @@ class Coordination(NamedTuple):
 def coordination(key_type: int, broker: Broker) -> Coordination:
     if key_type == TRANSACTION:
         return Coordination(TRANSACTIONS_TOPIC, broker.transactions.partition_of, broker.as_broker.transactions_topic)
+    if key_type == SHARE:
+        sharing = broker.as_broker.sharing
+        return Coordination(SHARE_STATE_TOPIC, sharing.coordinator.partition_of, sharing.topic)
     return Coordination(OFFSETS_TOPIC, broker.groups.partition_of, broker.groups.topic)
 
 
@@ -46,10 +51,22 @@ def coordination(key_type: int, broker: Broker) -> Coordination:
     each=(Each("coordinator_keys", "coordinators", per_turn=200),),
 )
 async def find_coordinator(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
-    if request.key_type in (GROUP, TRANSACTION) and coordination(request.key_type, broker).partition_of("") is None:
+    is_known = request.key_type in (GROUP, TRANSACTION) or (request.key_type == SHARE and is_share_key(request, client))
+    if is_known and coordination(request.key_type, broker).partition_of("") is None:
         return await create_and_answer(request, broker, client)
     await broker.suspects.cleared()
     return answer(request, broker, client)
+
+
+def is_share_key(request: FindCoordinatorRequest, client: Client) -> bool:
+    """Whether some key names a share partition: only then is the topic of their states created."""
+    try:
+        check_kind(SHARE, client.version)
+        for key in request.coordinator_keys:
+            check_coordinator_key(key)
+    except BrokerError:
+        return False
+    return True
 
 
 async def create_and_answer(request: FindCoordinatorRequest, broker: Broker, client: Client) -> FindCoordinatorResponse:
@@ -85,6 +102,8 @@ def find(key: str, key_type: int, broker: Broker, client: Client, refused: Broke
         if refused is not None:
             raise refused
         check_kind(key_type, client.version)
+        if key_type == SHARE:
+            check_coordinator_key(key)
         topic, partition_of, _ = coordination(key_type, broker)
         index = partition_of(key)
         if index is None:
@@ -100,7 +119,7 @@ def check_kind(key_type: int, version: int) -> None:
         case 0 | 1:
             return
         case 2 if version >= SHARE_VERSION:
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "this broker coordinates no share groups")
+            return
         case _:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"key type {key_type} is unknown in version {version}")
 

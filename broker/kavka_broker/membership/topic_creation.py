@@ -10,7 +10,12 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
+from kavka_broker.core.metadata.image.topic_names import (
+    AUDIT_TOPIC,
+    OFFSETS_TOPIC,
+    SHARE_STATE_TOPIC,
+    TRANSACTIONS_TOPIC,
+)
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.metadata_feed import MetadataFeed
 from kavka_broker.peers import Unreachable
@@ -130,6 +135,15 @@ def automatic_topic(config: BrokerConfig, name: str) -> CreatableTopic:
                 "segment.bytes": str(config.whole(f"{prefix}.segment.bytes")),
                 "min.insync.replicas": str(config.whole(f"{prefix}.min.isr")),
                 "unclean.leader.election.enable": "false",
+            }
+        case _ if name == SHARE_STATE_TOPIC:
+            prefix = "share.coordinator.state.topic"
+            configs = {
+                "compression.type": "producer",
+                "cleanup.policy": "delete",  # its coordinator deletes what does not count any more
+                "segment.bytes": str(config.whole(f"{prefix}.segment.bytes")),
+                "min.insync.replicas": str(config.whole(f"{prefix}.min.isr")),
+                "retention.ms": "-1",
             }
         case _:
             partitions, replicas = (config.whole(key) if key in config.given else DEFAULT for key in COUNTS)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.internal_topic import InternalTopic
     from kavka_broker.coordinator.marker_writes import MarkerWrites
+    from kavka_broker.coordinator.sharing import Sharing
     from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
     from kavka_broker.core.audit.buffer import Journal
     from kavka_broker.core.audit.events import Window
@@ -138,6 +139,7 @@ class Serving:
     groups: GroupCoordinator
     transactions: TransactionCoordinator
     transactions_topic: InternalTopic
+    sharing: Sharing
     markers: MarkerWrites
     producer_ids: ProducerIds
     topics: TopicMaker

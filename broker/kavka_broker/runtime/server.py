@@ -283,6 +283,7 @@ class Server:
         self._stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()
         broker.transactions.start()
+        broker.as_broker.sharing.start()
         if self._lag is not None:
             self._lag.start(self._crash)
             self._stops.append(("group lag", self._lag.stop))
@@ -390,6 +391,7 @@ class Server:
             return
         self.broker.groups.close()
         self.broker.transactions.close()
+        self.broker.as_broker.sharing.close()
         self.broker.replicas.close()
         assert self.node.housekeeping is not None
         # Kafka takes a stop for an unclean one, and empties the ISR, unless this names the epoch that it ended.

@@ -24,13 +24,16 @@ from kavka_broker.coordinator.leader_offsets import LeaderOffsets
 from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
 from kavka_broker.coordinator.pacing import Pacing
+from kavka_broker.coordinator.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from kavka_broker.coordinator.share_state_client import ShareStateClient
+from kavka_broker.coordinator.sharing import Sharing
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kavka_broker.coordinator.transaction_coordinator_client import Patience, TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
-from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
+from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.transaction.settings import TransactionSettings
 from kavka_broker.dispatch.access.table import guard
@@ -313,6 +316,7 @@ class Wiring:
             transactions_topic=InternalTopic(
                 TRANSACTIONS_TOPIC, "transaction.state.log.replication.factor", config, topics, metadata
             ),
+            sharing=self._sharing(replicas, topics),
             markers=markers,
             producer_ids=producer_ids,
             topics=topics,
@@ -320,6 +324,16 @@ class Wiring:
             lingering=lingering,
             client_metrics=self._client_metrics(),
         )
+
+    def _sharing(self, replicas: ReplicaManager, topics: TopicMaker) -> Sharing:
+        config, metadata, clock = self._config, self._quorum.metadata, self._world.clock
+        factor_key = "share.coordinator.state.topic.replication.factor"
+        topic = InternalTopic(SHARE_STATE_TOPIC, factor_key, config, topics, metadata)
+        settings = share_coordinator_settings_of(config)
+        coordinator = ShareCoordinator(settings, metadata, replicas, clock, self._timers)
+        connections = self._connections("share-states")
+        states = ShareStateClient(config.node_id, metadata, coordinator, connections, topic, clock)
+        return Sharing(coordinator, states, topic)
 
     def _transactions(
         self, replicas: ReplicaManager, producer_ids: ProducerIds, markers: MarkerWrites
@@ -413,6 +427,15 @@ def transaction_settings_of(config: BrokerConfig) -> TransactionSettings:
         expire_every_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
         append_timeout_ms=config["request.timeout.ms"],
         refuses_late_requests=config["kavka.transaction.connection.verification.enable"],
+    )
+
+
+def share_coordinator_settings_of(config: BrokerConfig) -> ShareCoordinatorSettings:
+    return ShareCoordinatorSettings(
+        updates_max=config["share.coordinator.snapshot.update.records.per.snapshot"],
+        write_timeout_ms=config["share.coordinator.write.timeout.ms"],
+        cold_interval_ms=config["share.coordinator.cold.partition.snapshot.interval.ms"],
+        prune_interval_ms=config["share.coordinator.state.topic.prune.interval.ms"],
     )
 
 

@@ -207,17 +207,22 @@ COORDINATOR_KEYS: Final = by_name(
             LOW,
             Range(1),
             internal=True,
+            served=True,
         ),
         Definition("share.coordinator.load.buffer.size", INT, 5_242_880, HIGH, Range(1)),
-        Definition("share.coordinator.snapshot.update.records.per.snapshot", INT, 500, MEDIUM, Range(0, 500)),
+        Definition(
+            "share.coordinator.snapshot.update.records.per.snapshot", INT, 500, MEDIUM, Range(0, 500), served=True
+        ),
         Definition("share.coordinator.state.topic.compression.codec", INT, 0, HIGH),
-        Definition("share.coordinator.state.topic.min.isr", SHORT, 2, HIGH, Range(1)),
-        Definition("share.coordinator.state.topic.num.partitions", INT, 50, HIGH, Range(1)),
-        Definition("share.coordinator.state.topic.prune.interval.ms", INT, 300_000, LOW, Range(1), internal=True),
-        Definition("share.coordinator.state.topic.replication.factor", SHORT, 3, HIGH, Range(1)),
-        Definition("share.coordinator.state.topic.segment.bytes", INT, 104_857_600, HIGH, Range(1)),
+        Definition("share.coordinator.state.topic.min.isr", SHORT, 2, HIGH, Range(1), served=True),
+        Definition("share.coordinator.state.topic.num.partitions", INT, 50, HIGH, Range(1), served=True),
+        Definition(
+            "share.coordinator.state.topic.prune.interval.ms", INT, 300_000, LOW, Range(1), internal=True, served=True
+        ),
+        Definition("share.coordinator.state.topic.replication.factor", SHORT, 3, HIGH, Range(1), served=True),
+        Definition("share.coordinator.state.topic.segment.bytes", INT, 104_857_600, HIGH, Range(1), served=True),
         Definition("share.coordinator.threads", INT, 1, MEDIUM, Range(1)),
-        Definition("share.coordinator.write.timeout.ms", INT, 5000, HIGH, Range(1)),
+        Definition("share.coordinator.write.timeout.ms", INT, 5000, HIGH, Range(1), served=True),
         Definition("share.fetch.purgatory.purge.interval.requests", INT, 1000, MEDIUM),
         Definition(
             "transaction.abort.timed.out.transaction.cleanup.interval.ms", INT, 10_000, LOW, Range(1), served=True

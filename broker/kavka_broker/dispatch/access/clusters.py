@@ -3,6 +3,7 @@
 from typing import Any
 
 from kavka_broker.api.a43_elect_leaders import TOP_ERROR_FROM
+from kavka_broker.coordinator.share_state_requests import ANSWERS
 from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation
 from kavka_broker.dispatch.access.gates import CLUSTER, Access, OnCluster, Outcome, then
 from kavka_broker.protocol.errors import BrokerError
@@ -46,6 +47,20 @@ def no_markers(request: Any, refusal: BrokerError, version: int) -> markers.Writ
                 ],
             )
             for marker in request.markers
+        ]
+    )
+
+
+def no_share_states(request: Any, refusal: BrokerError, version: int) -> Any:
+    del version
+    answers = ANSWERS[type(request)]
+    return answers.whole(
+        [
+            answers.topic(
+                topic.topic_id,
+                [answers.partition(asked.partition, refusal.code, refusal.message) for asked in topic.partitions],
+            )
+            for topic in request.topics
         ]
     )
 

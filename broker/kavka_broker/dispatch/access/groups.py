@@ -5,9 +5,19 @@ from functools import partial
 from typing import Any
 
 from kavka_broker.api.a09_offset_fetch import refusal as refused_offsets
-from kavka_broker.core.authorization.acl_types import Operation, ResourceType
+from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX
-from kavka_broker.dispatch.access.gates import GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, OnGroup, Outcome, then
+from kavka_broker.dispatch.access.gates import (
+    CLUSTER,
+    GROUP,
+    ITEMS_PER_TURN,
+    TOPIC,
+    Access,
+    Elements,
+    OnGroup,
+    Outcome,
+    then,
+)
 from kavka_broker.dispatch.access.topics import name_of, named
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -26,6 +36,7 @@ GROUPS_VERSION = 8
 NOBODY = -1
 NAMES_PER_COST = 4  # that are put into a dict
 NOT_ALL_TOPICS = "The group has topics that the client is not authorized to describe."
+SHARE = 2
 KINDS = {0: GROUP, 1: ResourceType.TRANSACTIONAL_ID}  # of keys of FindCoordinator
 
 
@@ -147,6 +158,8 @@ async def list_groups(request: Any, api: Api, broker: Broker, client: Client, ac
 def find_coordinator(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
     """Name the coordinators of what the client may DESCRIBE. Of an unknown type the handler says what is wrong."""
     kind = KINDS.get(request.key_type)
+    if request.key_type == SHARE and not access.may_cluster(Operation.CLUSTER_ACTION):
+        raise access.refusal(Operation.CLUSTER_ACTION, CLUSTER, CLUSTER_NAME)
     if kind is None:
         return api.handle(request, broker, client)
 

@@ -17,6 +17,7 @@ _ALTER: Final = OnCluster(Operation.ALTER)
 _DESCRIBE: Final = OnCluster(Operation.DESCRIBE)
 _DESCRIBE_CONFIGS: Final = OnCluster(Operation.DESCRIBE_CONFIGS)
 _OF_NODES: Final = OnCluster(Operation.CLUSTER_ACTION)
+_SHARE_STATE: Final = OnCluster(Operation.CLUSTER_ACTION, clusters.no_share_states)
 
 GATES: Final[Mapping[int, Gate | None]] = {
     0: records.produce,
@@ -94,6 +95,11 @@ GATES: Final[Mapping[int, Gate | None]] = {
     80: _ALTER,  # AddRaftVoter
     81: _ALTER,  # RemoveRaftVoter
     82: _OF_NODES,  # UpdateRaftVoter
+    83: _SHARE_STATE,  # InitializeShareGroupState
+    84: _SHARE_STATE,  # ReadShareGroupState
+    85: _SHARE_STATE,  # WriteShareGroupState
+    86: _SHARE_STATE,  # DeleteShareGroupState
+    87: _SHARE_STATE,  # ReadShareGroupStateSummary
 }
 
 

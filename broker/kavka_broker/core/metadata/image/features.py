@@ -1,7 +1,8 @@
 """Feature levels: what the whole cluster has agreed to use.
 
 A level is finalised once every broker supports it; records are then written in the form that it brings. The numbers
-are Kafka's: those of a cluster that Apache Kafka 4.3 formats are the ones a new Kavka cluster begins with, except share.version.
+are Kafka's: those of a cluster that Apache Kafka 4.3 formats are the ones a new Kavka cluster begins with, except
+`share.version`.
 
 `metadata.version` says in which version each kind of record is written, so that brokers of older releases can read it.
 Between 3.9 and 4.3 it changed twice: eligible leader replicas (KIP-966) came with 23, cordoned directories (KIP-1066)

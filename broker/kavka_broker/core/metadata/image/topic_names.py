@@ -12,8 +12,9 @@ METADATA_TOPIC: Final = "__cluster_metadata"
 AUDIT_TOPIC: Final = "__audit_events"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
 TRANSACTIONS_TOPIC: Final = "__transaction_state"
+SHARE_STATE_TOPIC: Final = "__share_group_state"
 #: Topics that the broker keeps for itself; clients see them marked as internal.
-INTERNAL: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, "__share_group_state", AUDIT_TOPIC})
+INTERNAL: Final = frozenset({OFFSETS_TOPIC, TRANSACTIONS_TOPIC, SHARE_STATE_TOPIC, AUDIT_TOPIC})
 #: Topics in which a key's partition follows from their number: with another number no key is found where it was.
 HASHED: Final = INTERNAL - {AUDIT_TOPIC}
 assert all(map(LEGAL.issuperset, INTERNAL)), "a topic of the broker's own has no name that a topic may have"

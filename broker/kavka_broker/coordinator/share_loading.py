@@ -1,0 +1,51 @@
+"""Reading a partition of `__share_group_state` as its new leader: snapshots and updates, in the order of the log."""
+
+import asyncio
+from typing import Final
+
+from kavka_broker.coordinator.led_partition import LoadablePartition
+from kavka_broker.core.share.share_states import ShareStates
+from kavka_broker.protocol.coordinator_records import Coordinator, record_classes, record_number, unframe
+from kavka_broker.protocol.errors import ProtocolViolation
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.record import Record, read_records
+
+SLICE_BYTES_MAX: Final = 64 * 1024
+REPLAYED_PER_SLICE_MAX: Final = 200
+"""Slices of this size take a few milliseconds."""
+
+
+async def load(partition: LoadablePartition, states: ShareStates) -> int:
+    """Replay the log from its start to its present end; returns the number of records.
+
+    Raises BrokerError and ProtocolViolation.
+    """
+    log, count = partition.log, 0
+    offset, end_offset = log.log_start_offset, log.log_end_offset
+    while offset < end_offset:
+        chunk = partition.read(offset, SLICE_BYTES_MAX, end_offset, at_least_one=True)
+        before = offset
+        for part in chunk.parts:
+            for header, batch in split_batches(part):
+                for record in () if header.is_control else read_records(batch):
+                    replay(record, states)
+                    count += 1
+                    if count % REPLAYED_PER_SLICE_MAX == 0:
+                        await asyncio.sleep(0)
+                offset = header.next_offset
+        if offset == before:
+            break
+        await asyncio.sleep(0)
+    return count
+
+
+def replay(record: Record, states: ShareStates) -> None:
+    """Take over a record of the log; one of an unknown kind is passed over. Raises ProtocolViolation."""
+    number = record_number(record.key or b"")
+    if number is None or record_classes(Coordinator.SHARE, number) is None:
+        return
+    try:
+        key, value = unframe(record.key or b"", record.value, Coordinator.SHARE)
+    except ProtocolViolation as problem:
+        raise ProtocolViolation(f"offset {record.offset}: {problem}") from None
+    states.replay(key, value, record.offset, record.timestamp)

@@ -1,0 +1,102 @@
+"""Share sessions: which partitions a member of a share group fetches from this broker (KIP-932).
+
+Epoch 0 opens a session, or opens it again; each request after it has the next epoch, and -1 ends it.
+"""
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Final, NamedTuple
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+INITIAL_EPOCH: Final = 0
+FINAL_EPOCH: Final = -1
+EPOCH_MAX: Final = 2**31 - 1
+PLACES_MAX: Final = 200_000
+"""Partitions of all sessions together."""
+
+Place = tuple[bytes, int]
+"""A topic id and the index of a partition."""
+
+
+class SessionKey(NamedTuple):
+    """A member of a group."""
+
+    group_id: str
+    member_id: str
+
+
+class ShareSession:
+    """The session of one member. `places` keeps the order in which partitions are served."""
+
+    __slots__ = ("epoch", "key", "on_close", "places")
+
+    def __init__(self, key: SessionKey) -> None:
+        self.key = key
+        self.epoch = 1
+        self.places: dict[Place, None] = {}
+        self.on_close: Callable[[], None] = lambda: None
+
+    def served(self, place: Place) -> None:
+        """Note that a partition gave records: the others come first next time."""
+        if place in self.places:
+            del self.places[place]
+            self.places[place] = None
+
+
+class ShareSessions:
+    """The sessions of one broker, `sessions_max` at most."""
+
+    def __init__(self, sessions_max: int) -> None:
+        self.by_key: dict[SessionKey, ShareSession] = {}
+        self.places = 0
+        self._sessions_max = sessions_max
+        self._members: dict[str, int] = {}  # sessions of each group
+
+    def has(self, group_id: str) -> bool:
+        """Whether a group has a session."""
+        return group_id in self._members
+
+    def open(self, key: SessionKey, places: Iterable[Place]) -> ShareSession:
+        """Open a session; one that the member had must be closed. Raises SHARE_SESSION_LIMIT_REACHED."""
+        wanted = dict.fromkeys(places)
+        if len(self.by_key) >= self._sessions_max or self.places + len(wanted) > PLACES_MAX:
+            raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        session = self.by_key[key] = ShareSession(key)
+        session.places = wanted
+        self.places += len(wanted)
+        self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
+        return session
+
+    def resume(self, key: SessionKey, epoch: int) -> ShareSession:
+        """Return the session of a request with this epoch, which comes next or is the last one. Raises BrokerError."""
+        session = self.by_key.get(key)
+        if session is None:
+            raise BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND)
+        if epoch == FINAL_EPOCH:
+            return session
+        if epoch != session.epoch:
+            raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
+        return session
+
+    def alter(self, session: ShareSession, added: Iterable[Place], forgotten: Sequence[Place]) -> None:
+        """Add partitions to a session, and take others away. Raises SHARE_SESSION_LIMIT_REACHED."""
+        self.places -= len(session.places)
+        for place in forgotten:
+            session.places.pop(place, None)
+        for place in added:
+            session.places.setdefault(place)
+        self.places += len(session.places)
+        if self.places > PLACES_MAX:
+            raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+
+    def close(self, session: ShareSession) -> None:
+        """Forget a session."""
+        if self.by_key.get(session.key) is not session:
+            return
+        del self.by_key[session.key]
+        self.places -= len(session.places)
+        group_id = session.key.group_id
+        self._members[group_id] -= 1
+        if not self._members[group_id]:
+            del self._members[group_id]

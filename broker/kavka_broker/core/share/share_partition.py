@@ -1,0 +1,357 @@
+"""The records of one partition that a share group has in flight, as the partition's leader keeps them (KIP-932).
+
+    start_offset (SPSO)                                    end_offset
+        |  acquired by m1  | available | acknowledged | acquired by m2 |  never fetched ...
+
+Runs of offsets tile the window between the two: each offset is in exactly one run, so a record is never acquired twice
+at once. A fetch acquires what is available in the window, and then what lies behind it. The start moves over records
+that are acknowledged or archived.
+
+An acknowledgement is a change in two phases: `begin` marks the runs, the shell writes the change to the share
+coordinator, and `commit` takes it over or `roll_back` gives the records back to their member. Meanwhile nothing else
+happens to them: no fetch acquires them and no lock expires.
+
+Records that are never to be delivered are archived: those that are rejected, that were delivered too often, that the
+log has lost or that belong to aborted transactions.
+"""
+
+from collections.abc import Collection, Generator, Iterable, Sequence
+from enum import IntEnum
+from typing import Final, NamedTuple
+
+from kavka_broker.core.share.runs import NOBODY, Change, Run, Runs
+from kavka_broker.core.share.state_batches import RecordState, StateBatch
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+AVAILABLE, ACQUIRED, ACKNOWLEDGED, ARCHIVED = RecordState
+
+THROTTLED_DELIVERIES_MIN: Final = 2
+"""Records that were delivered fewer times are always delivered together."""
+SPAN_COST: Final = 15
+"""The cost of marking a range of one type, in the units of `loop.slices`."""
+KNOWN_TYPES: Final = frozenset(range(5))
+
+
+class AcknowledgeType(IntEnum):
+    """What a member says of a record, with Kafka's numbers."""
+
+    GAP = 0
+    ACCEPT = 1
+    RELEASE = 2
+    REJECT = 3
+    RENEW = 4
+
+
+class ShareLimits(NamedTuple):
+    """The settings of a group: records in flight, deliveries of one record, and the time to acknowledge it."""
+
+    records_max: int
+    deliveries_max: int
+    lock_ms: int
+
+    @property
+    def throttled_from(self) -> int:
+        """The number of deliveries after which records are delivered in smaller and smaller parts."""
+        return max(THROTTLED_DELIVERIES_MIN, -(-self.deliveries_max // 2))
+
+
+class Acquired(NamedTuple):
+    """Records that a member has acquired."""
+
+    first_offset: int
+    last_offset: int
+    delivery_count: int
+
+
+class Acknowledgement(NamedTuple):
+    """What a member says of the offsets from first to last: one type for all, or one for each."""
+
+    first_offset: int
+    last_offset: int
+    types: Sequence[int]
+
+
+class LogBatch(NamedTuple):
+    """A batch of the log; one that `is_hidden` is delivered to nobody: a marker, or of an aborted transaction."""
+
+    first_offset: int
+    last_offset: int
+    is_hidden: bool = False
+
+
+class Acquisition:
+    """What a member wants to acquire: up to `room` records, and not one more where that `is_strict`."""
+
+    __slots__ = ("deadline_ms", "is_strict", "limits", "member", "room", "runs")
+
+    def __init__(
+        self, member: str, records_max: int, limits: ShareLimits, now_ms: float, *, is_strict: bool = False
+    ) -> None:
+        self.member = member
+        self.limits = limits
+        self.deadline_ms = now_ms + limits.lock_ms
+        self.is_strict = is_strict
+        self.room = min(records_max, limits.records_max)
+        self.runs: list[Run] = []
+
+    def lock(self, run: Run) -> None:
+        """Acquire a run."""
+        assert run.is_free, run
+        run.state, run.member, run.count, run.deadline_ms = ACQUIRED, self.member, run.count + 1, self.deadline_ms
+        self.room -= run.size
+        self.runs.append(run)
+
+
+class SharePartition:
+    """The window of a share partition. `state_epoch` is that of the share coordinator."""
+
+    def __init__(self, state_epoch: int, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
+        self.state_epoch = state_epoch
+        self.log_start_offset = 0
+        self._window = window = Runs(start_offset)
+        for batch in batches:
+            if batch.last_offset >= window.end_offset:
+                first = max(batch.first_offset, window.end_offset)
+                window.extend(first - 1, AVAILABLE)  # nothing is known of these: they may be fetched
+                window.extend(batch.last_offset, RecordState(batch.delivery_state), batch.delivery_count)
+        window.advance()
+
+    # --- what is known ------------------------------------------------------------------------------------------
+
+    @property
+    def runs(self) -> Sequence[Run]:
+        """The runs, in the order of their offsets."""
+        return self._window.runs
+
+    @property
+    def start_offset(self) -> int:
+        """The first offset that the group has not done with."""
+        return self._window.start_offset
+
+    @property
+    def end_offset(self) -> int:
+        """The offset behind the last record in flight."""
+        return self._window.end_offset
+
+    @property
+    def in_flight(self) -> int:
+        """The number of offsets in the window."""
+        return self.end_offset - self.start_offset
+
+    @property
+    def next_fetch_offset(self) -> int:
+        """The first offset that a fetch may acquire."""
+        return next((run.first for run in self._window.runs if run.is_free), self.end_offset)
+
+    def may_acquire(self, limits: ShareLimits) -> bool:
+        """Whether a fetch may find something: available records, or room for new ones."""
+        return self.next_fetch_offset < self.end_offset or self.in_flight < limits.records_max
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether no record is acquired, and none is being written down."""
+        return not any(run.state is ACQUIRED or run.pending is not None for run in self._window.runs)
+
+    @property
+    def next_deadline_ms(self) -> float | None:
+        """The time when the next lock ends; None where no record is acquired."""
+        return min((run.deadline_ms for run in self._window.runs if run.is_locked), default=None)
+
+    def outcome_of(self, changes: Collection["Change"]) -> tuple[int, int]:
+        """Return the start of the window once these changes are committed, and the number of offsets behind it that
+        are never delivered again then.
+        """
+        start_offset, complete = self.start_offset, 0
+        for run in self._window.runs:
+            ends = run.pending is not None and run.pending.is_terminal and run.change in changes
+            if run.is_settled or ends:
+                complete += run.size
+                if run.first == start_offset:
+                    start_offset = run.last + 1
+                    complete = 0
+        return start_offset, complete
+
+    # --- fetches ------------------------------------------------------------------------------------------------
+
+    def acquire(self, wanted: Acquisition, offset: int, batches: Iterable[LogBatch]) -> list[Acquired]:
+        """Acquire records of the batches that the log has from `offset` on, in their order. Offsets between them were
+        compacted away, and are archived.
+
+        Whole batches are acquired until there are as many records as are wanted. Records that were delivered often are
+        acquired in small parts, and alone.
+        """
+        for first, last, is_hidden in batches:
+            if offset < first:
+                self._archive(offset, first - 1)
+            offset = max(offset, last + 1)
+            if is_hidden:
+                self._archive(first, last)
+            elif wanted.room <= 0 or not self._acquire_batch(wanted, first, last):
+                break
+        parts = [Acquired(run.first, run.last, run.count) for run in wanted.runs]
+        self._window.join()
+        self._window.advance()
+        return parts
+
+    def _acquire_batch(self, wanted: Acquisition, first: int, last: int) -> bool:
+        """Acquire what is free of one batch; False where nothing more is to be acquired."""
+        self._extend_into(last, wanted.limits)
+        for run in self._window.cut(first, last):
+            if not run.is_free:
+                continue
+            size_max, is_alone = self._size_max(run, wanted.limits)
+            if is_alone and wanted.runs:
+                return False
+            size = min(run.size, size_max, wanted.room if wanted.is_strict else run.size)
+            wanted.lock(self._window.head(run, size))
+            if is_alone or (wanted.room <= 0 and wanted.is_strict):
+                return False
+        return self.end_offset > last
+
+    def _archive(self, first: int, last: int) -> None:
+        """Archive what is free of these offsets. The window grows over them where they follow it at once."""
+        if first <= self.end_offset:
+            self._window.extend(last, ARCHIVED)
+        for run in self._window.cut(first, last):
+            if run.is_free:
+                run.state = ARCHIVED
+
+    def _extend_into(self, last: int, limits: ShareLimits) -> None:
+        """Put the offsets of a batch into the window that are behind it, as far as there is room."""
+        self._window.extend(min(last, self.start_offset + limits.records_max - 1), AVAILABLE)
+
+    def _size_max(self, run: Run, limits: ShareLimits) -> tuple[int, bool]:
+        """Return how many records of a run are delivered together, and whether no others are beside them."""
+        if run.count < limits.throttled_from:
+            return run.size, False
+        if run.count >= limits.deliveries_max - 1:
+            return 1, True
+        return max(1, run.size >> (run.count - limits.throttled_from + 1)), True
+
+    # --- acknowledgements ---------------------------------------------------------------------------------------
+
+    def begin(
+        self, member: str, said: Iterable[Acknowledgement], limits: ShareLimits, now_ms: float
+    ) -> Generator[int, None, Change]:
+        """Mark what a member says of records that it has acquired; all of it counts, or nothing does. A renewed lock
+        counts at once. Yields the cost of each step: between two of them others may use the share partition.
+
+        Raises INVALID_REQUEST and INVALID_RECORD_STATE.
+        """
+        change = Change()
+        try:
+            for acknowledgement in said:
+                check_types(acknowledgement)
+                if acknowledgement.last_offset >= self.end_offset:
+                    raise BrokerError(ErrorCode.INVALID_REQUEST, "The last offset is past acquired records.")
+                for first, last, kind in _spans(acknowledgement):
+                    for run in self._window.cut(first, last):
+                        self._mark(run, member, kind, change, limits, now_ms)
+                    yield SPAN_COST
+        except BaseException:
+            self.roll_back(change)
+            raise
+        return change
+
+    def _mark(self, run: Run, member: str, kind: int, change: Change, limits: ShareLimits, now_ms: float) -> None:
+        if not run.is_locked:
+            raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The records are not in the acquired state.")
+        if run.member != member:
+            raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The member does not own the records.")
+        match kind:
+            case AcknowledgeType.RENEW:
+                run.deadline_ms = now_ms + limits.lock_ms
+            case AcknowledgeType.ACCEPT:
+                run.mark(ACKNOWLEDGED, change)
+            case AcknowledgeType.RELEASE:
+                run.mark(self._released(run, limits), change)
+            case _:
+                run.mark(ARCHIVED, change)
+
+    def _released(self, run: Run, limits: ShareLimits) -> RecordState:
+        """Return the state of records that come back: they are archived after too many deliveries."""
+        is_over = run.count >= limits.deliveries_max or run.last < self.log_start_offset
+        return ARCHIVED if is_over else AVAILABLE
+
+    def release(self, member: str, limits: ShareLimits) -> Change:
+        """Mark everything that a member has acquired as released: its session has ended."""
+        change = Change()
+        for run in self._window.runs:
+            if run.is_locked and run.member == member:
+                run.mark(self._released(run, limits), change)
+        return change
+
+    def commit(self, change: Change) -> bool:
+        """Take over a change that is written down. Returns whether records have become available."""
+        is_freed = False
+        for run in change.runs:
+            assert run.pending is not None, run
+            run.state, run.pending, run.change = run.pending, None, None
+            run.member, run.deadline_ms = NOBODY, 0
+            is_freed |= run.state is AVAILABLE
+        self._window.join()
+        self._window.advance()
+        return is_freed
+
+    def roll_back(self, change: Change) -> None:
+        """Give the records back to their members: the change could not be written down. Their locks go on."""
+        for run in change.runs:
+            run.pending = run.change = None
+        self._window.join()
+
+    # --- time and the log ---------------------------------------------------------------------------------------
+
+    def expire(self, now_ms: float, limits: ShareLimits) -> list[StateBatch]:
+        """End locks whose time is over. Returns states to be written down; they count at once."""
+        changed: list[StateBatch] = []
+        for run in self._window.runs:
+            if run.is_locked and run.deadline_ms <= now_ms:
+                run.state, run.member, run.deadline_ms = self._released(run, limits), NOBODY, 0
+                changed.append(StateBatch(run.first, run.last, run.state, run.count))
+        if changed:
+            self._window.join()
+            self._window.advance()
+        return changed
+
+    def move_log_start(self, offset: int) -> bool:
+        """Archive available records that the log has lost; those that are acquired go when they come back. Returns
+        whether the window has changed.
+        """
+        if offset <= self.log_start_offset:
+            return False
+        self.log_start_offset, before = offset, self.start_offset
+        if offset > self.start_offset:
+            self._archive(self.start_offset, offset - 1)
+            self._window.join()
+            self._window.advance()
+        return self.start_offset != before
+
+    def clip(self, log_end_offset: int) -> None:
+        """Forget what is behind the end of the log, which an unclean election has lost."""
+        self._window.clip(log_end_offset)
+
+
+def check_types(said: Acknowledgement) -> None:
+    """Check that an acknowledgement names a range, and a known type for all of it or for each offset. Raises
+    INVALID_REQUEST.
+    """
+    size = said.last_offset - said.first_offset + 1
+    if said.first_offset < 0 or size < 1:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "The acknowledged offsets are no range.")
+    if len(said.types) not in (1, size):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "There is neither one type nor one for each offset.")
+    if not KNOWN_TYPES.issuperset(said.types):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "An acknowledge type is unknown.")
+
+
+def _spans(said: Acknowledgement) -> list[tuple[int, int, int]]:
+    """Return ranges of one type each."""
+    if len(said.types) == 1:
+        return [(said.first_offset, said.last_offset, said.types[0])]
+    spans: list[tuple[int, int, int]] = []
+    for offset, kind in enumerate(said.types, said.first_offset):
+        if spans and spans[-1][2] == kind:
+            spans[-1] = (spans[-1][0], offset, kind)
+        else:
+            spans.append((offset, offset, kind))
+    return spans

@@ -1,0 +1,213 @@
+"""The states of share partitions that one partition of `__share_group_state` holds: the share coordinator's rules.
+
+A state begins with a snapshot, and each write adds an update to it, or a new snapshot after many updates. A command
+checks what is asked and returns the records; only `replay` changes the states, so a new leader that reads the log has
+what the old one had.
+
+- A share partition that was never initialized takes no write and has nothing to read: INVALID_REQUEST.
+- An older leader of the partition is FENCED_LEADER_EPOCH, an older state FENCED_STATE_EPOCH.
+- The log keeps every record until it is pruned below `lowest_offset`: the oldest snapshot that still counts.
+"""
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Final, NamedTuple
+
+from kavka_broker.core.share.state_batches import StateBatch, check_batches, combine
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.share import share_snapshot_value as snapshots
+from kavka_broker.protocol.messages.share import share_update_value as updates
+from kavka_broker.protocol.messages.share.share_snapshot_key import ShareSnapshotKey
+from kavka_broker.protocol.messages.share.share_snapshot_value import ShareSnapshotValue
+from kavka_broker.protocol.messages.share.share_update_key import ShareUpdateKey
+from kavka_broker.protocol.messages.share.share_update_value import ShareUpdateValue
+
+UNSET: Final = -1
+"""A start offset, epoch or count that is not known."""
+
+SHARE_PARTITIONS_MAX: Final = 100_000
+"""Share partitions of one partition of the log."""
+
+ShareRecord = tuple[Message, Message | None]
+
+
+class SharePartitionKey(NamedTuple):
+    """A partition of a topic as one group shares it."""
+
+    group_id: str
+    topic_id: bytes
+    partition: int
+
+
+class WrittenState(NamedTuple):
+    """A write of a share partition's leader; UNSET where something does not change."""
+
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: Sequence[StateBatch]
+
+
+@dataclass(frozen=True, slots=True)
+class ShareState:
+    """The state of one share partition. `snapshot_offset` is where its last snapshot is in the log."""
+
+    snapshot_epoch: int
+    state_epoch: int
+    leader_epoch: int
+    start_offset: int
+    delivery_complete_count: int
+    batches: tuple[StateBatch, ...]
+    created_ms: int = 0
+    written_ms: int = 0
+    updates: int = 0
+    snapshot_offset: int = 0
+
+
+class ShareStates:
+    """The states by key. `updates_max` updates are followed by a snapshot."""
+
+    def __init__(self, updates_max: int) -> None:
+        self.by_key: dict[SharePartitionKey, ShareState] = {}
+        self._updates_max = updates_max
+
+    @property
+    def lowest_offset(self) -> int | None:
+        """The offset of the oldest snapshot that counts; None where no share partition has a state."""
+        return min((state.snapshot_offset for state in self.by_key.values()), default=None)
+
+    # --- commands -----------------------------------------------------------------------------------------------
+
+    def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int) -> list[ShareRecord]:
+        """Begin a new state. Raises BrokerError."""
+        known = self.by_key.get(key)
+        if known is not None and UNSET != state_epoch < known.state_epoch:
+            raise BrokerError(ErrorCode.FENCED_STATE_EPOCH)
+        if known is None and len(self.by_key) >= SHARE_PARTITIONS_MAX:
+            problem = f"{key.group_id} would have one more than {SHARE_PARTITIONS_MAX} share partitions of a log"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+        snapshot_epoch = 0 if known is None else known.snapshot_epoch + 1
+        complete = UNSET if start_offset == UNSET else 0
+        return [_snapshot(key, ShareState(snapshot_epoch, state_epoch, 0, start_offset, complete, (), now_ms, now_ms))]
+
+    def write(self, key: SharePartitionKey, written: WrittenState, now_ms: int) -> list[ShareRecord]:
+        """Take what the partition's leader has decided. Raises BrokerError."""
+        known = self._known(key, "Write", written.leader_epoch)
+        if UNSET != written.state_epoch < known.state_epoch:
+            raise BrokerError(ErrorCode.FENCED_STATE_EPOCH)
+        check_batches(written.batches)
+        update = ShareUpdateValue(
+            known.snapshot_epoch,
+            known.leader_epoch if written.leader_epoch == UNSET else written.leader_epoch,
+            written.start_offset,
+            written.delivery_complete_count,
+            [updates.StateBatch(*batch) for batch in combine(written.batches, max(written.start_offset, 0))],
+        )
+        return [self._update(key, known, update, now_ms)]
+
+    def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> tuple[ShareState, list[ShareRecord]]:
+        """Return the state for a leader of the partition, which fences leaders before it. Raises BrokerError."""
+        known = self._known(key, "Read", leader_epoch)
+        if leader_epoch in (UNSET, known.leader_epoch):
+            return known, []
+        update = ShareUpdateValue(known.snapshot_epoch, leader_epoch, UNSET, known.delivery_complete_count, [])
+        return known, [self._update(key, known, update, now_ms)]
+
+    def delete(self, key: SharePartitionKey) -> list[ShareRecord]:
+        """Forget a share partition. There is nothing to do for one without a state."""
+        return [(ShareSnapshotKey(*key), None)] if key in self.by_key else []
+
+    def cold(self, written_before_ms: int) -> list[SharePartitionKey]:
+        """Return the share partitions that were last written before: a new snapshot lets the log be pruned."""
+        return [key for key, state in self.by_key.items() if state.written_ms < written_before_ms]
+
+    def snapshot(self, key: SharePartitionKey, now_ms: int) -> list[ShareRecord]:
+        """Write a share partition's state as a whole."""
+        known = self.by_key.get(key)
+        if known is None:
+            return []
+        return [_snapshot(key, replace(known, snapshot_epoch=known.snapshot_epoch + 1, written_ms=now_ms))]
+
+    def _known(self, key: SharePartitionKey, operation: str, leader_epoch: int) -> ShareState:
+        known = self.by_key.get(key)
+        if known is None:
+            problem = f"{operation} operation on uninitialized share partition not allowed."
+            raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+        if UNSET != leader_epoch < known.leader_epoch:
+            raise BrokerError(ErrorCode.FENCED_LEADER_EPOCH)
+        return known
+
+    def _update(self, key: SharePartitionKey, known: ShareState, update: ShareUpdateValue, now_ms: int) -> ShareRecord:
+        if known.updates < self._updates_max:
+            return ShareUpdateKey(*key), update
+        merged = _merged(known, update)
+        return _snapshot(key, replace(merged, snapshot_epoch=known.snapshot_epoch + 1, written_ms=now_ms))
+
+    # --- the log ------------------------------------------------------------------------------------------------
+
+    def replay(self, key: Message, value: Message | None, offset: int, timestamp_ms: int) -> None:
+        """Take over a record of the log."""
+        match key, value:
+            case ShareSnapshotKey(), None:
+                self.by_key.pop(_key(key), None)
+            case ShareSnapshotKey(), ShareSnapshotValue():
+                self.by_key[_key(key)] = _of_snapshot(value, offset)
+            case ShareUpdateKey(), ShareUpdateValue():
+                known = self.by_key.get(_key(key))
+                if known is None:  # its snapshot was pruned, so a later record ends or replaces it
+                    known = ShareState(value.snapshot_epoch, 0, 0, UNSET, UNSET, (), snapshot_offset=offset)
+                merged = _merged(known, value)
+                self.by_key[_key(key)] = replace(merged, updates=known.updates + 1, written_ms=timestamp_ms)
+            case _:
+                pass  # a tombstone of an update means nothing
+
+
+def _key(key: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
+    return SharePartitionKey(key.group_id, bytes(key.topic_id), key.partition)
+
+
+def _merged(known: ShareState, update: ShareUpdateValue) -> ShareState:
+    """Return the state with an update. Within a state epoch the start moves forward only."""
+    start_offset = max(known.start_offset, update.start_offset)
+    batches = [*known.batches, *(StateBatch(*_fields(batch)) for batch in update.state_batches)]
+    complete = update.delivery_complete_count
+    return replace(
+        known,
+        leader_epoch=max(known.leader_epoch, update.leader_epoch),
+        start_offset=start_offset,
+        delivery_complete_count=known.delivery_complete_count if complete == UNSET else complete,
+        batches=tuple(combine(batches, max(start_offset, 0))),
+    )
+
+
+def _fields(batch: updates.StateBatch | snapshots.StateBatch) -> tuple[int, int, int, int]:
+    return batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
+
+
+def _snapshot(key: SharePartitionKey, state: ShareState) -> ShareRecord:
+    return ShareSnapshotKey(*key), ShareSnapshotValue(
+        state.snapshot_epoch,
+        state.state_epoch,
+        state.leader_epoch,
+        state.start_offset,
+        state.delivery_complete_count,
+        state.created_ms,
+        state.written_ms,
+        [snapshots.StateBatch(*batch) for batch in state.batches],
+    )
+
+
+def _of_snapshot(value: ShareSnapshotValue, offset: int) -> ShareState:
+    return ShareState(
+        value.snapshot_epoch,
+        value.state_epoch,
+        value.leader_epoch,
+        value.start_offset,
+        value.delivery_complete_count,
+        tuple(combine([StateBatch(*_fields(batch)) for batch in value.state_batches], max(value.start_offset, 0))),
+        value.create_timestamp,
+        value.write_timestamp,
+        snapshot_offset=offset,
+    )

@@ -1,0 +1,79 @@
+"""Ranges of offsets with the state of their delivery, as the share coordinator keeps them.
+
+Of two states of one offset that with more deliveries holds, and of as many deliveries that which is nearer to the end:
+a write that arrives late, behind a newer one, makes no record available again that was acknowledged.
+"""
+
+from collections.abc import Iterable, Sequence
+from enum import IntEnum
+from heapq import heappop, heappush
+from itertools import pairwise
+from typing import Final, NamedTuple
+
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+
+BATCHES_MAX: Final = 10_000
+"""The batches of one write: as many as `group.share.max.partition.max.record.locks` can be at most."""
+
+
+class RecordState(IntEnum):
+    """The state of a record's delivery, with Kafka's numbers. ACQUIRED is never written down."""
+
+    AVAILABLE = 0
+    ACQUIRED = 1
+    ACKNOWLEDGED = 2
+    ARCHIVED = 4
+
+    @property
+    def is_terminal(self) -> bool:
+        """Whether the record is never delivered again."""
+        return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
+
+
+class StateBatch(NamedTuple):
+    """The state of the offsets from `first_offset` to `last_offset`, both included."""
+
+    first_offset: int
+    last_offset: int
+    delivery_state: int
+    delivery_count: int
+
+
+def check_batches(batches: Sequence[StateBatch]) -> None:
+    """Check what a request brings. Raises INVALID_REQUEST."""
+    if len(batches) > BATCHES_MAX:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"{len(batches)} state batches; at most {BATCHES_MAX}")
+    for batch in batches:
+        if not 0 <= batch.first_offset <= batch.last_offset or batch.delivery_count < 0 or batch.delivery_state < 0:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"{batch} is no state of records")
+
+
+def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
+    """Return the same states in order, without overlaps, from `start_offset` on."""
+    ordered = sorted(
+        batch._replace(first_offset=max(batch.first_offset, start_offset))
+        for batch in batches
+        if batch.last_offset >= start_offset
+    )
+    points = sorted({batch.first_offset for batch in ordered} | {batch.last_offset + 1 for batch in ordered})
+    combined: list[StateBatch] = []
+    covering: list[tuple[int, int, int]] = []  # a heap: the state that holds comes first
+    taken = 0
+    for left, right in pairwise(points):
+        while taken < len(ordered) and ordered[taken].first_offset <= left:
+            batch = ordered[taken]
+            heappush(covering, (-batch.delivery_count, -batch.delivery_state, batch.last_offset))
+            taken += 1
+        while covering and covering[0][2] < left:
+            heappop(covering)
+        if covering:
+            _append(combined, StateBatch(left, right - 1, -covering[0][1], -covering[0][0]))
+    return combined
+
+
+def _append(combined: list[StateBatch], batch: StateBatch) -> None:
+    last = combined[-1] if combined else None
+    if last is not None and last.last_offset + 1 == batch.first_offset and last[2:] == batch[2:]:
+        combined[-1] = last._replace(last_offset=batch.last_offset)
+    else:
+        combined.append(batch)
