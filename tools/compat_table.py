@@ -62,6 +62,9 @@ NOTES = """\
 - A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
   kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
   (docs/adr/0040).
+- Share groups (KIP-932) are experimental: a new cluster has share.version 0, and requests of share groups are
+  UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature share.version=1`. A member that waits for partitions
+  heartbeats sooner than in Apache Kafka, as one of a consumer group does (docs/adr/0040).
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

@@ -57,7 +57,7 @@ def describe(group_id: str, broker: Broker, version: int, cost: Cost) -> Work[De
         dead = DescribedGroup(group_id=group_id, group_state=GroupState.DEAD.value)
         if version >= NOT_FOUND_VERSION:
             dead.error_code = ErrorCode.GROUP_ID_NOT_FOUND
-            what = "is not a classic group" if group_id in image.consumer_groups else "not found"
+            what = "not found" if image.find(group_id) is None else "is not a classic group"
             dead.error_message = f"Group {group_id} {what}."
         return dead
     protocol = group.protocol_name if group.state is GroupState.STABLE else None

@@ -9,9 +9,8 @@ Versions: flexible from 3, states from 4, types from 5.
 
 import asyncio
 
-from kavka_broker.core.consumer_group.state import ConsumerGroup
-from kavka_broker.core.group.image import CONSUMER
 from kavka_broker.core.group.offsets import AnyGroup
+from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
@@ -40,11 +39,16 @@ def list_all(request: ListGroupsRequest, broker: Broker, version: int) -> Work[L
     types = {kind.lower() for kind in request.types_filter}
     answer, cost = ListGroupsResponse(), Cost()
     for shard in list(broker.groups.shards()):
-        groups: list[AnyGroup] = [*shard.image.groups.values(), *shard.image.consumer_groups.values()]
+        image = shard.image
+        groups: list[AnyGroup] = [
+            *image.groups.values(),
+            *image.consumer_groups.values(),
+            *image.share_groups.values(),
+        ]
         for group in groups:
             if cost.add(1 + len(group.members) // MEMBERS_PER_STEP):
                 yield
-            kind, state = shard.image.type_of(group), group.state.value
+            kind, state = image.type_of(group), group.state.value
             if (not states or state.lower() in states) and (not types or kind in types):
                 answer.groups.append(listed(group, kind, state, version))
     return answer
@@ -53,7 +57,7 @@ def list_all(request: ListGroupsRequest, broker: Broker, version: int) -> Work[L
 def listed(group: AnyGroup, kind: str, state: str, version: int) -> ListedGroup:
     return ListedGroup(
         group.group_id,
-        CONSUMER if isinstance(group, ConsumerGroup) else group.protocol_type or "",
+        (group.protocol_type or "") if isinstance(group, ClassicGroup) else kind,
         state if version >= STATE_VERSION else "",
         kind if version >= TYPE_VERSION else "",
     )

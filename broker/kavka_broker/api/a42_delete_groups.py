@@ -1,12 +1,16 @@
 """DeleteGroups (42): groups without members go, and their offsets with them.
 
 - Each group stands alone: NON_EMPTY_GROUP where it has members, GROUP_ID_NOT_FOUND where it does not exist.
+- The share coordinator deletes the states of a share group before the group goes; where it cannot, the group stays, and
+  its error is the answer.
 - Answered when the deletion is committed.
 Versions: flexible from 2.
 """
 
+import asyncio
 from collections.abc import Awaitable
 
+from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
@@ -26,7 +30,7 @@ def delete_groups(
         result = DeletableGroupResult(group_id)
         results.append(result)
         try:
-            pending = broker.groups.shard(group_id).delete_group(group_id)
+            pending = begin(broker.groups.shard(group_id), group_id)
         except BrokerError as error:
             result.error_code = error.code
         else:
@@ -34,6 +38,21 @@ def delete_groups(
                 waiting.append((result, pending))
     response = DeleteGroupsResponse(results=results)
     return when_committed(response, waiting) if waiting else response
+
+
+def begin(shard: Shard, group_id: str) -> Waiting | None:
+    """Delete a group; returns a future of its end, None if it is over. Raises BrokerError."""
+    if shard.shares.get(group_id) is None:
+        return shard.delete_group(group_id)
+    return asyncio.ensure_future(delete_share_group(shard, group_id))
+
+
+async def delete_share_group(shard: Shard, group_id: str) -> ErrorCode:
+    try:
+        await shard.share_offsets.delete_group(group_id)
+    except BrokerError as error:
+        return error.code
+    return ErrorCode.NONE
 
 
 async def when_committed(

@@ -22,8 +22,8 @@ from kavka_broker.coordinator.topic_expressions import Rights, TopicExpressions
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat
-from kavka_broker.core.consumer_group.heartbeat import Surroundings
-from kavka_broker.core.consumer_group.records import group_tombstones
+from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings
+from kavka_broker.core.consumer_group.records import group_tombstones, replay
 from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember, MemberState
 from kavka_broker.core.group.image import CONSUMER, GroupImage
@@ -33,10 +33,14 @@ from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.metadata.image.features import GROUP_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
+from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 log = get("coordinator")
+
+ConsumerCommand = Command[ConsumerGroup, Change]
+ConsumerCommands = GroupCommands[ConsumerGroup, Change]
 
 FENCE_AGAIN_MS: Final = 1_000
 """Before a member is fenced again whose end could not be written."""
@@ -51,7 +55,7 @@ class ConsumerGroups:
         topics: DeletedTopics,
         settings: GroupSettings,
         group_log: GroupLog,
-        check_room: Callable[[str], None],
+        turns: ExclusiveTurns,
         pacing: Pacing,
     ) -> None:
         self._groups = image.consumer_groups
@@ -59,10 +63,9 @@ class ConsumerGroups:
         self._topics = topics
         self._settings = settings
         self._log = group_log
-        self._check_room = check_room
         self._clock = pacing.clock
         self._timers = MemberTimers(pacing.timers, self._expired)
-        self._commands = GroupCommands(pacing.threads, self._carry_out)
+        self._commands: ConsumerCommands = GroupCommands(pacing.threads, turns, replay, self._carry_out)
         self._expressions = TopicExpressions(topics.topics, pacing)
         self._upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self._commands, self._around, pacing)
         self._size_bytes = 0  # of all members
@@ -111,7 +114,7 @@ class ConsumerGroups:
             return self._heard_later(beat.group_id, outcome, settings, may_describe)
         return self._heard(beat.group_id, outcome, settings, may_describe)
 
-    def _whatever_comes(self, group_id: str, prepare: Callable[[], Command]) -> Heard | Awaitable[Heard]:
+    def _whatever_comes(self, group_id: str, prepare: Callable[[], ConsumerCommand]) -> Heard | Awaitable[Heard]:
         """Do a command that counts even if nobody waits for its answer any more. Raises BrokerError."""
         outcome = self._commands.do(group_id, prepare, is_large=self._is_large(group_id))
         if isinstance(outcome, tuple):
@@ -153,13 +156,13 @@ class ConsumerGroups:
         settings: ConsumerGroupSettings,
         matched: Mapping[str, frozenset[str]] | None = None,
         topics_seen: int = -1,
-    ) -> Command:
+    ) -> ConsumerCommand:
         """Raises BrokerError."""
         known, around = self._groups.get(beat.group_id), self._around(matched, topics_seen)
         group, before = (known, ()) if known is not None else self._new(beat)
         return Command(group, partial(rules.heartbeat, beat=beat, settings=settings, around=around), around, before)
 
-    def _leaving(self, beat: Heartbeat) -> Command:
+    def _leaving(self, beat: Heartbeat) -> ConsumerCommand:
         """Raises BrokerError."""
         group = self.existing(beat.group_id)
         decide = partial(rules.leave, beat=beat, topics=self._topics.topics)
@@ -170,7 +173,7 @@ class ConsumerGroups:
         if member_id or instance_id is None:
             return ErrorCode.UNKNOWN_MEMBER_ID
 
-        def removing() -> Command:
+        def removing() -> ConsumerCommand:
             decide = partial(rules.remove, instance_id=instance_id, topics=self._topics.topics)
             return Command(self.existing(group_id), decide, self._around())
 
@@ -186,17 +189,18 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         if group is not None:
             return group
-        if group_id in self._image.groups:
+        if self._image.find(group_id) is not None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
 
     def _new(self, beat: Heartbeat) -> tuple[ConsumerGroup, Sequence[KeyedRecord]]:
         """A group to join, and the records that end what it was. Raises BrokerError."""
         classic = self._image.groups.get(beat.group_id)
-        if not beat.joins or (classic is not None and not is_unused(classic)):
+        is_other = beat.group_id in self._image.share_groups
+        if not beat.joins or is_other or (classic is not None and not is_unused(classic)):
             self.existing(beat.group_id, "Consumer group")
         if classic is None:
-            self._check_room(beat.group_id)
+            self._image.check_room(beat.group_id)
             return ConsumerGroup(beat.group_id), ()
         return ConsumerGroup(beat.group_id), [group_tombstone(beat.group_id)] if classic.generation else ()
 
@@ -230,7 +234,7 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         return rules.is_large(group or ConsumerGroup(group_id), self._topics.topics, more, owned)
 
-    def _carry_out(self, outcome: Outcome) -> Heard:
+    def _carry_out(self, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
         """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
         group, change = outcome.group, outcome.change
         if outcome.batch is None:
@@ -265,7 +269,7 @@ class ConsumerGroups:
     def _expired(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
         """End a member that was not heard of in time, or that has not given up in time what it had to."""
 
-        def fencing() -> Command:
+        def fencing() -> ConsumerCommand:
             """Raises BrokerError where the member was heard of while others had their turns, or has gone."""
             group = self.existing(group_id)
             member = group.members.get(member_id)

@@ -38,7 +38,7 @@ class ExpressionUpkeep:
         groups: Mapping[str, ConsumerGroup],
         topics: DeletedTopics,
         expressions: TopicExpressions,
-        commands: GroupCommands,
+        commands: GroupCommands[ConsumerGroup, Change],
         around: Around,
         pacing: Pacing,
     ) -> None:
@@ -88,7 +88,7 @@ class ExpressionUpkeep:
             command = partial(self._command, group_id, topics_seen, {regex: topics})
             await self._commands.do_in_turn(group_id, command)
 
-    def _command(self, group_id: str, topics_seen: int, matched: Matched | None) -> Command:
+    def _command(self, group_id: str, topics_seen: int, matched: Matched | None) -> Command[ConsumerGroup, Change]:
         """The command that takes what expressions match; None where all have been taken. Raises BrokerError."""
         group, around = self._groups.get(group_id), self._around(matched, topics_seen)
         if group is None:

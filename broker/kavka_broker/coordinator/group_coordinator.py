@@ -8,6 +8,7 @@ asks for a group that is elsewhere, or not read yet, gets Kafka's error for it a
 import asyncio
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import partial
 from itertools import chain
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
@@ -17,6 +18,7 @@ from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
 from kavka_broker.coordinator.offset_expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.coordinator.share_state_client import ShareStateClient
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.group.settings import GroupSettings
@@ -24,6 +26,7 @@ from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
+from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Work, at_once
 from kavka_broker.loop.tasks import watch
@@ -57,6 +60,7 @@ class GroupCoordinator:
         new_member_suffix: Callable[[], str],
     ) -> None:
         self.new_member_suffix = new_member_suffix
+        self.share_states: ShareStateClient | None = None  # set once there is a client of the share coordinator
         self.settings = settings_of(config, metadata.configs)
         self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
         self.removals = DeletedTopics(metadata.topics)
@@ -127,6 +131,7 @@ class GroupCoordinator:
         """Forget the offsets of deleted topics in memory, a group a step; yields how many it has looked at."""
         for shard in list(self.shards()):
             yield from shard.upkeep.forget_all()
+            yield from shard.share_offsets.forget_deleted_topics()
 
     def _tombstones(self) -> Iterator[None]:
         """Append the pending tombstones, a slice a step, shard by shard in turns: a shard may wait for its replicas."""
@@ -138,7 +143,14 @@ class GroupCoordinator:
                 yield
 
     def _elect(self, partition: Partition) -> None:
-        shard = Shard(partition, self.removals, self.settings, self._pacing, self._commit_timeout_ms)
+        shard = Shard(
+            partition,
+            self.removals,
+            self.settings,
+            self._pacing,
+            self._commit_timeout_ms,
+            lambda: self.share_states,
+        )
         self._shards[partition.index] = shard
         if partition.log.log_start_offset == partition.log.log_end_offset:
             self._open_when_secured(shard, partition)
@@ -199,7 +211,7 @@ class GroupCoordinator:
             if self._shards.get(index) is shard:  # otherwise resigned: the entry may belong to a later load
                 self._loads.pop(index, None)
         shard.open()
-        self._work_off(shard, shard.upkeep.tombstones())
+        self._work_off(shard, chain(shard.upkeep.tombstones(), slices(shard.share_offsets.forget_deleted_topics())))
         log.info(
             "groups.loaded",
             partition=index,
@@ -288,6 +300,9 @@ def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
     def consumer(group_id: str) -> ConsumerGroupSettings:
         return consumer_settings_of(effective.broker, configs.group(group_id))
 
+    def share(group_id: str) -> ShareGroupSettings:
+        return share_settings_of(effective.broker, configs.group(group_id))
+
     return GroupSettings(
         session_timeout_min_ms=config["group.min.session.timeout.ms"],
         session_timeout_max_ms=config["group.max.session.timeout.ms"],
@@ -296,16 +311,13 @@ def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
         offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
         consumer=consumer,
+        share=share,
     )
 
 
 def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ConsumerGroupSettings:
     """The settings of one group: its own configs, within the bounds that brokers set, otherwise those of brokers."""
-
-    def own(name: str, of_brokers: int, low: int, high: int) -> int:
-        given = of_group.get(name)
-        return of_brokers if given is None else min(max(int(given), low), high)
-
+    own = partial(bounded, of_group)
     return ConsumerGroupSettings(
         session_timeout_ms=own(
             "consumer.session.timeout.ms",
@@ -330,3 +342,62 @@ def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> C
         members_max=config["group.consumer.max.size"],
         assignors=config["group.consumer.assignors"],
     )
+
+
+def share_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ShareGroupSettings:
+    """The settings of one share group, as those of `consumer_settings_of`."""
+    own = partial(bounded, of_group)
+    return ShareGroupSettings(
+        session_timeout_ms=own(
+            "share.session.timeout.ms",
+            config["group.share.session.timeout.ms"],
+            config["group.share.min.session.timeout.ms"],
+            config["group.share.max.session.timeout.ms"],
+        ),
+        heartbeat_interval_ms=own(
+            "share.heartbeat.interval.ms",
+            config["group.share.heartbeat.interval.ms"],
+            config["group.share.min.heartbeat.interval.ms"],
+            config["group.share.max.heartbeat.interval.ms"],
+        ),
+        assignment_interval_ms=own(
+            "share.assignment.interval.ms",
+            config["group.share.assignment.interval.ms"],
+            config["group.share.min.assignment.interval.ms"],
+            config["group.share.max.assignment.interval.ms"],
+        ),
+        rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
+        # As in Apache Kafka no shorter than a write may take, so that nothing is asked for twice at once.
+        initialize_retry_interval_ms=max(
+            config["group.share.initialize.retry.interval.ms"], config["offsets.commit.timeout.ms"]
+        ),
+        members_max=config["group.share.max.size"],
+        assignor=config["group.share.assignors"][0],
+        record_lock_duration_ms=own(
+            "share.record.lock.duration.ms",
+            config["group.share.record.lock.duration.ms"],
+            config["group.share.min.record.lock.duration.ms"],
+            config["group.share.max.record.lock.duration.ms"],
+        ),
+        delivery_count_limit=own(
+            "share.delivery.count.limit",
+            config["group.share.delivery.count.limit"],
+            config["group.share.min.delivery.count.limit"],
+            config["group.share.max.delivery.count.limit"],
+        ),
+        partition_max_record_locks=own(
+            "share.partition.max.record.locks",
+            config["group.share.partition.max.record.locks"],
+            config["group.share.min.partition.max.record.locks"],
+            config["group.share.max.partition.max.record.locks"],
+        ),
+        auto_offset_reset=of_group.get("share.auto.offset.reset", "latest"),
+        isolation_level=of_group.get("share.isolation.level", "read_uncommitted"),
+        renew_acknowledge_enable=of_group.get("share.renew.acknowledge.enable", "true").lower() == "true",
+    )
+
+
+def bounded(of_group: Mapping[str, str], name: str, of_brokers: int, low: int, high: int) -> int:
+    """A group's own config within the bounds of brokers; that of brokers where it has none."""
+    given = of_group.get(name)
+    return of_brokers if given is None else min(max(int(given), low), high)

@@ -6,7 +6,7 @@ whole ISR they are committed when the append returns, and the answer leaves in t
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 
 from kavka_broker.coordinator.append_errors import answered
@@ -16,16 +16,20 @@ from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OffsetExpiration
 from kavka_broker.coordinator.pacing import Pacing
+from kavka_broker.coordinator.share_groups import ShareGroups
+from kavka_broker.coordinator.share_offsets import ShareOffsets
+from kavka_broker.coordinator.share_state_client import ShareStateClient
 from kavka_broker.coordinator.transactional_offsets import Staging, Waiting
 from kavka_broker.core.consumer_group import committing
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group import membership
-from kavka_broker.core.group.deletion import AnyGroup, check_offset_deletion, delete_group
+from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.join import Join, join
 from kavka_broker.core.group.offsets import (
     Commit,
+    CommittingGroup,
     Offsets,
     check_committer,
     commit_record,
@@ -33,9 +37,10 @@ from kavka_broker.core.group.offsets import (
 from kavka_broker.core.group.persistence import size_bytes_min
 from kavka_broker.core.group.rebalance import keep_alive
 from kavka_broker.core.group.records import KeyedRecord, batch_of, group_record, offset_tombstone
-from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, GroupSettings
+from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.loop.timers import Timer
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -56,6 +61,7 @@ class Shard:
         settings: GroupSettings,
         pacing: Pacing,
         commit_timeout_ms: int,
+        share_states: Callable[[], ShareStateClient | None] = lambda: None,
     ) -> None:
         self.partition = partition
         self.image = GroupImage()
@@ -77,9 +83,12 @@ class Shard:
             now_ms=clock.now_ms,
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
-        self.consumers = ConsumerGroups(self.image, removals, settings, self.log, self._check_room, pacing)
+        turns = ExclusiveTurns()
+        self.consumers = ConsumerGroups(self.image, removals, settings, self.log, turns, pacing)
+        self.shares = ShareGroups(self.image, removals, settings, self.log, turns, pacing)
+        self.share_offsets = ShareOffsets(self.shares, share_states)
         self.staging = Staging(
-            self.image, self.upkeep, settings, self._append, self._check_room, clock.now_ms, pacing.slices
+            self.image, self.upkeep, settings, self._append, self.image.check_room, clock.now_ms, pacing.slices
         )
 
     def expect_members(self) -> Iterator[int]:
@@ -92,6 +101,7 @@ class Shard:
             self._run(group, effects)
             yield GROUP_IN_OFFSETS + len(group.members)
         yield from self.consumers.expect_members()
+        yield from self.shares.expect_members()
 
     def open(self) -> None:
         """Begin to serve the groups. What was loaded may rest on records that are not committed yet."""
@@ -104,6 +114,8 @@ class Shard:
         """
         self.log.close()
         self.consumers.close()
+        self.share_offsets.close()
+        self.shares.close()
         for group in list(self.image.groups.values()):
             members = len(group.members)
             self._bury(group, ErrorCode.NOT_COORDINATOR)
@@ -112,6 +124,9 @@ class Shard:
     # --- members ------------------------------------------------------------------------------------------------
 
     def join(self, group_id: str, command: Join) -> None:
+        if group_id in self.image.share_groups:
+            answer(Respond(command.token, JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
+            return
         if not self.consumers.make_classic(group_id):
             refusal = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
             answer(Respond(command.token, JoinGroupResponse(error_code=refusal, member_id=command.member_id)))
@@ -122,7 +137,7 @@ class Shard:
             response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=command.member_id)
             effects.answer(command.token, response)
         if group is None:
-            self._check_room(group_id)
+            self.image.check_room(group_id)
             group = self.image.groups[group_id] = ClassicGroup(group_id)
         if not effects:
             join(group, command, self._settings, self._clock.now_ms(), effects)
@@ -203,8 +218,9 @@ class Shard:
         group = self.image.groups.get(group_id)
         if group is not None:
             return group
+        self.shares.refuse(group_id)
         if generation < 0:
-            self._check_room(group_id)
+            self.image.check_room(group_id)
             return ClassicGroup(group_id)
         missing = version >= GROUP_MISSING_VERSION
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND if missing else ErrorCode.ILLEGAL_GENERATION)
@@ -239,18 +255,13 @@ class Shard:
     def _is_writing(self, group_id: str) -> bool:
         return self.log.is_writing(group_id) or self.consumers.is_changing(group_id)
 
-    def _check_room(self, group_id: str) -> None:
-        if len(self.image.groups) + len(self.image.consumer_groups) >= GROUPS_PER_PARTITION_MAX:
-            problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
-            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-
     def _existing(self, group_id: str) -> ClassicGroup:
         group = self.image.groups.get(group_id)
         if group is None:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} not found.")
         return group
 
-    def _bury(self, group: AnyGroup, error: ErrorCode) -> None:
+    def _bury(self, group: CommittingGroup, error: ErrorCode) -> None:
         if isinstance(group, ConsumerGroup):
             self.consumers.end(group)
             return

@@ -10,9 +10,9 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from typing import Final
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
-from kavka_broker.core.group.deletion import AnyGroup, ends_of, is_over
+from kavka_broker.core.group.deletion import ends_of, is_over
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.offsets import Offsets, expired_offsets
+from kavka_broker.core.group.offsets import CommittingGroup, Offsets, expired_offsets
 from kavka_broker.core.group.records import KeyedRecord, offset_tombstone
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.transactional_offsets import StagedOffset
@@ -48,7 +48,7 @@ class OffsetExpiration:
         append: Append,
         *,
         is_writing: Callable[[str], bool],
-        bury: Callable[[AnyGroup], None],
+        bury: Callable[[CommittingGroup], None],
         now_ms: Callable[[], int],
         batch_bytes_max: Callable[[], int],
     ) -> None:
@@ -167,7 +167,7 @@ class OffsetExpiration:
     def expire(self) -> Generator[None, None, int]:
         """Delete expired offsets, a slice a step. Returns the number of tombstones."""
         count = looked_at = 0
-        groups: list[AnyGroup] = [*self._image.groups.values(), *self._image.consumer_groups.values()]
+        groups: list[CommittingGroup] = [*self._image.groups.values(), *self._image.consumer_groups.values()]
         for group in groups:
             group_id = group.group_id
             if self._image.find(group_id) is not group or self._is_writing(group_id):
@@ -180,7 +180,7 @@ class OffsetExpiration:
                 yield
         return count
 
-    def _expire_group(self, group: AnyGroup) -> Generator[None, None, int]:
+    def _expire_group(self, group: CommittingGroup) -> Generator[None, None, int]:
         group_id, gone, written = group.group_id, set[tuple[str, int]](), 0
         parts = parts_of(self._image.offsets(group_id), RECORDS_PER_SLICE_MAX)
         for number, part in enumerate(parts, 1):
@@ -208,7 +208,7 @@ class OffsetExpiration:
                     break
         return written
 
-    def _unchanged(self, group: AnyGroup, part: Offsets) -> Offsets:
+    def _unchanged(self, group: CommittingGroup, part: Offsets) -> Offsets:
         """The offsets of `part` that have not changed since the work began."""
         now = self._image.offsets(group.group_id)
         return {

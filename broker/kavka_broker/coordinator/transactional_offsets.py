@@ -55,6 +55,8 @@ class Staging:
             committing.check_transactional_committer(consumers, generation, member_id)
         elif group is not None:
             check_transactional_committer(group, generation, member_id, instance_id)
+        elif group_id in self._image.share_groups:
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         elif generation >= 0:
             raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
         else:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from kavka_broker.controller.sessions import Sessions
     from kavka_broker.coordinator.group_coordinator import GroupCoordinator
     from kavka_broker.coordinator.internal_topic import InternalTopic
+    from kavka_broker.coordinator.leader_offsets import LeaderOffsets
     from kavka_broker.coordinator.marker_writes import MarkerWrites
     from kavka_broker.coordinator.sharing import Sharing
     from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
@@ -146,6 +147,7 @@ class Serving:
     suspects: Suspects
     lingering: Lingering
     client_metrics: ClientMetrics
+    leader_offsets: LeaderOffsets
 
 
 @dataclass(slots=True)
@@ -253,6 +255,10 @@ class Broker:
     @property
     def lingering(self) -> Lingering:
         return self.as_broker.lingering
+
+    @property
+    def leader_offsets(self) -> LeaderOffsets:
+        return self.as_broker.leader_offsets
 
     @property
     def client_metrics(self) -> ClientMetrics:

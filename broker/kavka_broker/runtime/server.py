@@ -390,6 +390,7 @@ class Server:
             await asyncio.to_thread(logs.close, broker_epoch=self._broker_epoch())
             return
         self.broker.groups.close()
+        self.broker.leader_offsets.close()
         self.broker.transactions.close()
         self.broker.as_broker.sharing.close()
         self.broker.replicas.close()

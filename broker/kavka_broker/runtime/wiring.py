@@ -306,6 +306,8 @@ class Wiring:
             ),
             effective=EffectiveConfig(config, metadata.configs),
         )
+        sharing = self._sharing(replicas, topics)
+        groups.share_states = sharing.states
         return Serving(
             lifecycle=lifecycle,
             replicas=replicas,
@@ -316,13 +318,16 @@ class Wiring:
             transactions_topic=InternalTopic(
                 TRANSACTIONS_TOPIC, "transaction.state.log.replication.factor", config, topics, metadata
             ),
-            sharing=self._sharing(replicas, topics),
+            sharing=sharing,
             markers=markers,
             producer_ids=producer_ids,
             topics=topics,
             suspects=suspects,
             lingering=lingering,
             client_metrics=self._client_metrics(),
+            leader_offsets=LeaderOffsets(
+                config.node_id, replicas.partitions, metadata, self._connections("ends"), slices
+            ),
         )
 
     def _sharing(self, replicas: ReplicaManager, topics: TopicMaker) -> Sharing:

@@ -20,6 +20,8 @@ from kavka_broker.protocol.messages import (
     alter_partition_reassignments_response,
     alter_replica_log_dirs_request,
     alter_replica_log_dirs_response,
+    alter_share_group_offsets_request,
+    alter_share_group_offsets_response,
     alter_user_scram_credentials_request,
     alter_user_scram_credentials_response,
     create_acls_request,
@@ -34,6 +36,8 @@ from kavka_broker.protocol.messages import (
     delete_groups_response,
     delete_records_request,
     delete_records_response,
+    delete_share_group_offsets_request,
+    delete_share_group_offsets_response,
     delete_topics_request,
     delete_topics_response,
     elect_leaders_request,
@@ -170,6 +174,22 @@ def forgotten(code: int = 0) -> tuple[Any, Any]:
     )
 
 
+def altered_shares(code: int = 0) -> tuple[Any, Any]:
+    asked, told = alter_share_group_offsets_request, alter_share_group_offsets_response
+    wanted = [asked.AlterShareGroupOffsetsRequestPartition(index, 5) for index in range(2)]
+    parts = [told.AlterShareGroupOffsetsResponsePartition(0), told.AlterShareGroupOffsetsResponsePartition(1, 3)]
+    request = asked.AlterShareGroupOffsetsRequest("g", [asked.AlterShareGroupOffsetsRequestTopic("t", wanted)])
+    answer = told.AlterShareGroupOffsetsResponseTopic("t", partitions=parts)
+    return request, told.AlterShareGroupOffsetsResponse(0, code, None, [answer])
+
+
+def forgotten_shares(code: int = 0) -> tuple[Any, Any]:
+    told = delete_share_group_offsets_response
+    topics = [told.DeleteShareGroupOffsetsResponseTopic("t"), told.DeleteShareGroupOffsetsResponseTopic("u", b"", 3)]
+    request = delete_share_group_offsets_request.DeleteShareGroupOffsetsRequest("g")
+    return request, told.DeleteShareGroupOffsetsResponse(0, code, None, topics)
+
+
 GROUPS = [delete_groups_response.DeletableGroupResult("g"), delete_groups_response.DeletableGroupResult("h", 68)]
 #: By API key: a request with its answer, and the changes that are told.
 GROWN = create_partitions_request.CreatePartitionsRequest([create_partitions_request.CreatePartitionsTopic("t", 6)])
@@ -194,6 +214,8 @@ CASES: dict[int, tuple[tuple[Any, Any], list[Change]]] = {
     ),
     43: (election(1), [Change("ALTER", "topic", "t", "leader of partition 0", "unclean")]),
     47: (forgotten(), [Change("DELETE", "group", "g", "offset of t-0")]),
+    91: (altered_shares(), [Change("ALTER", "group", "g", "offset of t-0", "5")]),
+    92: (forgotten_shares(), [Change("DELETE", "group", "g", "offsets of t")]),
     30: (
         (
             RULES,

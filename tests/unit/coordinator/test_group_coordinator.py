@@ -11,10 +11,10 @@ import pytest
 from kavka_broker.coordinator import deleted_topics as removals_module
 from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import group_loading as loading_module
-from kavka_broker.coordinator import group_shard as shard_module
 from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.group import image as image_module
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord, framed
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -39,6 +39,7 @@ class Replicas(list[Any]):
         super().__init__()
         self.leadership_listeners: list[Any] = []
         self.openings = SimpleNamespace(when_secured=lambda log: log.securing)
+        self.partitions = self
 
 
 def play(scenario: Callable[[GroupCoordinator], Awaitable[None]]) -> None:
@@ -457,7 +458,7 @@ def test_members_do_not_wait_for_a_failed_load(monkeypatch: pytest.MonkeyPatch) 
 
 
 def test_the_number_of_groups_of_a_partition_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(shard_module, "GROUPS_PER_PARTITION_MAX", 1)
+    monkeypatch.setattr(image_module, "GROUPS_PER_PARTITION_MAX", 1)
 
     async def scenario(groups: GroupCoordinator) -> None:
         groups.leadership(with_log(), True)

@@ -27,6 +27,7 @@ from kavka_broker.protocol.messages import (
 from kavka_broker.protocol.messages import (
     alter_replica_log_dirs_request as directories,
 )
+from kavka_broker.protocol.messages import alter_share_group_offsets_request as sharing
 from kavka_broker.protocol.messages import (
     alter_user_scram_credentials_request as users,
 )
@@ -45,6 +46,7 @@ from kavka_broker.protocol.messages import (
 from kavka_broker.protocol.messages import (
     delete_records_request as trimming,
 )
+from kavka_broker.protocol.messages import delete_share_group_offsets_request as unsharing
 from kavka_broker.protocol.messages import (
     delete_topics_request as deletion,
 )
@@ -126,6 +128,10 @@ REQUESTS: dict[int, Message] = {
     64: UnregisterBrokerRequest(7),
     80: AddRaftVoterRequest(voter_id=9),
     81: RemoveRaftVoterRequest(voter_id=9),
+    91: sharing.AlterShareGroupOffsetsRequest(
+        "g", [sharing.AlterShareGroupOffsetsRequestTopic("t", [sharing.AlterShareGroupOffsetsRequestPartition(0, 1)])]
+    ),
+    92: unsharing.DeleteShareGroupOffsetsRequest("g", [unsharing.DeleteShareGroupOffsetsRequestTopic("t")]),
 }
 #: By API key: the error of a request that is refused here, without an authorizer, whether the trail has room or not.
 REFUSED_FIRST = dict.fromkeys((30, 31), ErrorCode.SECURITY_DISABLED)

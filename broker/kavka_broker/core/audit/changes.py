@@ -258,6 +258,28 @@ def offsets_deleted(request: Any, response: Any, before: Before) -> Iterator[Cha
                 yield Change("DELETE", "group", request.group_id, f"offset of {topic.name}-{part.partition_index}")
 
 
+def share_offsets_altered(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the offsets that AlterShareGroupOffsets has set."""
+    offsets = {
+        (topic.topic_name, part.partition_index): part.start_offset
+        for topic in request.topics
+        for part in topic.partitions
+    }
+    for topic in () if response.error_code else response.responses:
+        for part in topic.partitions:
+            if not part.error_code:
+                place = topic.topic_name, part.partition_index
+                key = f"offset of {topic.topic_name}-{part.partition_index}"
+                yield Change("ALTER", "group", request.group_id, key, str(offsets[place]))
+
+
+def share_offsets_deleted(request: Any, response: Any, before: Before) -> Iterator[Change]:
+    """Give the topics of which DeleteShareGroupOffsets has made a group forget its offsets."""
+    for topic in () if response.error_code else response.responses:
+        if not topic.error_code:
+            yield Change("DELETE", "group", request.group_id, f"offsets of {topic.topic_name}")
+
+
 def is_only_asked(request: Any) -> bool:
     """Whether a request asks what would happen, and changes nothing."""
     return bool(getattr(request, "validate_only", False))
@@ -332,6 +354,8 @@ CHANGES: Final[Mapping[int, Read]] = {
     64: broker_unregistered,
     80: voter_added,
     81: voter_removed,
+    91: share_offsets_altered,
+    92: share_offsets_deleted,
 }
 #: APIs that change overrides, and are asked for what was there before.
 OF_CONFIGS: Final = (33, 44)

@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final, overload
 
 from kavka_broker.core.authorization.settings import OWN_KEYS
 from kavka_broker.core.config.broker_table import BROKER_KEYS
-from kavka_broker.core.config.consumer_groups import check_consumer_groups
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
 from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import (
@@ -30,6 +29,7 @@ from kavka_broker.core.config.definition import (
     http_address,
     render,
 )
+from kavka_broker.core.config.group_bounds import check_consumer_groups, check_share_groups
 from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
@@ -48,6 +48,7 @@ EVERYWHERE: Final = ("", "0.0.0.0")
 NEVER_EMPTY: Final = (
     "advertised.listeners",
     "group.consumer.assignors",
+    "group.share.assignors",
     "group.coordinator.rebalance.protocols",
     "inter.broker.listener.name",
     "log.dirs",
@@ -366,6 +367,7 @@ class BrokerConfig:
         self._check_connections()
         self._check_waits()
         check_consumer_groups(self.whole)
+        check_share_groups(self.whole)
 
     def _check_given(self) -> None:
         for name in NEVER_EMPTY:

@@ -11,11 +11,10 @@ What a command takes grows with members, topics and partitions, up to seconds. `
 them the shell may do at once.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from hashlib import blake2b
 from itertools import chain
-from typing import Final, Protocol
+from typing import Final
 
 from kavka_broker.core.consumer_group.assignors import ASSIGNORS, Subscriber
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_epoch, member_of, require_instance
@@ -30,7 +29,7 @@ from kavka_broker.core.consumer_group.records import (
     target_epoch_record,
     target_record,
 )
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings, HeartbeatIntervals
 from kavka_broker.core.consumer_group.state import (
     LEFT_FOR_A_WHILE_EPOCH,
     NO_TOPICS,
@@ -42,6 +41,7 @@ from kavka_broker.core.consumer_group.state import (
     Target,
     has_reached,
 )
+from kavka_broker.core.consumer_group.subscribed_topics import Topics, metadata_hash
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
@@ -58,9 +58,7 @@ MATCH_AGAIN_MS: Final = 10_000
 
 __all__ = [
     "Change",
-    "Described",
     "Surroundings",
-    "Topics",
     "fence",
     "heartbeat",
     "is_large",
@@ -70,24 +68,6 @@ __all__ = [
     "match",
     "remove",
 ]
-
-
-class Described(Protocol):
-    """A topic, as far as groups see it."""
-
-    @property
-    def name(self) -> str: ...
-    @property
-    def topic_id(self) -> bytes: ...
-    @property
-    def partitions(self) -> Mapping[int, object]: ...
-
-
-class Topics(Protocol):
-    """The topics that exist."""
-
-    def get(self, name: str, /) -> Described | None: ...
-    def by_id(self, topic_id: bytes, /) -> Described | None: ...
 
 
 @dataclass(frozen=True, slots=True)
@@ -171,7 +151,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSett
     view = View(group, member, replaced, around.matched)
     _match(view, before if is_known else None, around, change)
     epoch = _epoch(view, before, around, change)
-    if epoch > group.assignment_epoch and _is_due(group, settings.assignment_interval_ms, around.now_ms):
+    if epoch > group.assignment_epoch and is_due(group.assigned_at_ms, settings.assignment_interval_ms, around.now_ms):
         target = _assign(view, epoch, settings, around, change)
         assignment_epoch = epoch
     else:
@@ -192,7 +172,7 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSett
     return change
 
 
-def interval_ms(settings: ConsumerGroupSettings, members: int, *, is_waiting: bool) -> int:
+def interval_ms(settings: HeartbeatIntervals, members: int, *, is_waiting: bool) -> int:
     """How long a member waits before its next heartbeat. One that waits for its assignment asks sooner, so that a
     rebalance takes as long as its steps and not as its heartbeats; all of a group together ask a thousand times a
     second at most (docs/adr/0040).
@@ -277,11 +257,11 @@ def fence(group: ConsumerGroup, member: ConsumerMember, topics: Topics, epoch: i
     )
 
 
-def _is_due(group: ConsumerGroup, interval_ms: int, now_ms: int) -> bool:
+def is_due(assigned_at_ms: int, interval_ms: int, now_ms: int) -> bool:
     """Whether the next target may be computed. An assignment in the future is one of another broker's clock, or from
     before this one was set back: waiting for that time could take hours.
     """
-    return not group.assigned_at_ms <= now_ms < group.assigned_at_ms + interval_ms
+    return not assigned_at_ms <= now_ms < assigned_at_ms + interval_ms
 
 
 # --- the steps ------------------------------------------------------------------------------------------------------
@@ -427,17 +407,6 @@ def _names(
     """The topics that members name, or that their expressions match."""
     names = {name for name, count in subscribed.items() if count > 0}
     return names.union(*(matched.get(regex, NO_TOPICS) for regex, count in expressed.items() if count > 0))
-
-
-def metadata_hash(names: Iterable[str], topics: Topics) -> int:
-    """A number that changes when one of the named topics comes, goes or gets more partitions. 0 where none exists."""
-    found = [topic for topic in map(topics.get, sorted(names)) if topic is not None]
-    if not found:
-        return 0
-    digest = blake2b(digest_size=8)
-    for topic in found:
-        digest.update(topic.topic_id + len(topic.partitions).to_bytes(4, "big"))
-    return int.from_bytes(digest.digest(), "big", signed=True)
 
 
 def _assign(view: View, epoch: int, settings: ConsumerGroupSettings, around: Surroundings, change: Change) -> Target:

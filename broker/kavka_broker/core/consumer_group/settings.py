@@ -1,11 +1,21 @@
 """The limits and times of consumer groups of the new protocol, by Kafka's names."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 SUBSCRIBED_TOPICS_MAX = 10_000
 """That one member names. What its heartbeat computes grows with them."""
 MEMBERS_BYTES_MAX = 64 * 1024 * 1024
 """Of all members of one partition of `__consumer_offsets`: Kafka has no bound on members, and each may say 1 MiB."""
+
+
+class HeartbeatIntervals(Protocol):
+    """How often the members of a group heartbeat: as a rule, and while they wait for their assignment."""
+
+    @property
+    def heartbeat_interval_ms(self) -> int: ...
+    @property
+    def rebalance_interval_ms(self) -> int: ...
 
 
 @dataclass(frozen=True, slots=True)

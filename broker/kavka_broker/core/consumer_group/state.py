@@ -14,7 +14,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from types import MappingProxyType
-from typing import Final
+from typing import Final, Self
 
 __all__ = [
     "LEFT_EPOCH",
@@ -172,7 +172,7 @@ class ConsumerGroup:
         member_id = self.instances.get(instance_id)
         return None if member_id is None else self.members[member_id]
 
-    def copy(self) -> "ConsumerGroup":
+    def copy(self) -> Self:
         """A group that may be changed without this one."""
         return replace(
             self,

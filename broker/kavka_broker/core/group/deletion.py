@@ -4,16 +4,16 @@ from collections.abc import Collection, Iterable
 
 from kavka_broker.core.consumer_group.records import group_tombstones
 from kavka_broker.core.consumer_group.state import ConsumerGroup
-from kavka_broker.core.group.offsets import AnyGroup, Offsets
+from kavka_broker.core.group.offsets import CommittingGroup, Offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
-__all__ = ["AnyGroup", "check_offset_deletion", "delete_group", "ends_of", "is_over"]
+__all__ = ["check_offset_deletion", "delete_group", "ends_of", "is_over"]
 
 
-def delete_group(group: AnyGroup, offsets: Offsets, staged: Iterable[tuple[str, int]] = ()) -> list[KeyedRecord]:
+def delete_group(group: CommittingGroup, offsets: Offsets, staged: Iterable[tuple[str, int]] = ()) -> list[KeyedRecord]:
     """The records that end a group and its offsets, and what open transactions have `staged`: their end must not bring
     the group back. Raises BrokerError where it has members.
     """
@@ -30,7 +30,7 @@ def delete_group(group: AnyGroup, offsets: Offsets, staged: Iterable[tuple[str, 
     ]
 
 
-def ends_of(group: AnyGroup) -> list[KeyedRecord]:
+def ends_of(group: CommittingGroup) -> list[KeyedRecord]:
     """The tombstones of a group itself, which has no members."""
     return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]
 
@@ -53,7 +53,7 @@ def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[s
     return set(topics) if subscribed is None else set(topics) & subscribed
 
 
-def is_over(group: AnyGroup) -> bool:
+def is_over(group: CommittingGroup) -> bool:
     """Whether the group ends with its last offset: it has no members, and none are about to join."""
     if isinstance(group, ConsumerGroup):
         return not group.members

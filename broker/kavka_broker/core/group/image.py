@@ -13,8 +13,13 @@ from kavka_broker.core.consumer_group.records import replay as replay_consumer_g
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.offsets import AnyGroup, Offsets
 from kavka_broker.core.group.persistence import restore
+from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
+from kavka_broker.core.share_group.records import KEYS as SHARE_GROUP_KEYS
+from kavka_broker.core.share_group.records import replay as replay_share_group
+from kavka_broker.core.share_group.state import ShareGroup
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_key import GroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
@@ -26,7 +31,7 @@ __all__ = ["NO_OFFSETS", "GroupImage"]
 
 NO_OFFSETS: Offsets = {}
 NOT_KNOWN: Final = -1
-CLASSIC, CONSUMER, STREAMS = "classic", "consumer", "streams"
+CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """Types of groups, as ListGroups names them."""
 
 
@@ -38,6 +43,7 @@ class GroupImage:
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # of the new protocol; none of them is in `groups`
+        self.share_groups: dict[str, ShareGroup] = {}  # none of them is in the two others
         self._offsets: dict[str, Offsets] = {}
         self._types: dict[str, str] = {}  # kinds of the groups that are not classic
         self.staged = Staged()
@@ -49,6 +55,8 @@ class GroupImage:
         """The kind of members that the group had last; classic as soon as a classic member has joined here."""
         if isinstance(group, ConsumerGroup):
             return CONSUMER
+        if isinstance(group, ShareGroup):
+            return SHARE
         return CLASSIC if group.generation else self._types.get(group.group_id, CLASSIC)
 
     def replay(self, key: Message, value: Message | None) -> None:
@@ -64,12 +72,20 @@ class GroupImage:
                 self._types[key.group_id] = STREAMS
             case _ if isinstance(key, CONSUMER_GROUP_KEYS):
                 replay_consumer_group(self.consumer_groups, key, value)
+            case _ if isinstance(key, SHARE_GROUP_KEYS):
+                replay_share_group(self.share_groups, key, value)
             case _:
                 self.replay_offset(key, value)
 
     def find(self, group_id: str) -> AnyGroup | None:
         """The group, of whichever protocol it is."""
-        return self.groups.get(group_id) or self.consumer_groups.get(group_id)
+        return self.groups.get(group_id) or self.consumer_groups.get(group_id) or self.share_groups.get(group_id)
+
+    def check_room(self, group_id: str) -> None:
+        """Check that one group more may be made. Raises BrokerError."""
+        if len(self.groups) + len(self.consumer_groups) + len(self.share_groups) >= GROUPS_PER_PARTITION_MAX:
+            problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
     def stage(self, producer_id: int, offset: StagedOffset) -> None:
         """Keep an offset of an open transaction. Its group exists from now on."""
@@ -103,6 +119,15 @@ class GroupImage:
             else:
                 self.groups.pop(group_id, None)
                 self.consumer_groups[group_id].forget_unexpressed()
+            yield
+        for group_id in list(self.share_groups):
+            # As above. Offsets of a share group are with the share coordinator.
+            other = self.groups.get(group_id) or self.consumer_groups.get(group_id)
+            if other is not None and other.members:
+                del self.share_groups[group_id]
+            else:
+                self.groups.pop(group_id, None)
+                self.consumer_groups.pop(group_id, None)
             yield
         for group_id in list(self._offsets):
             if self.find(group_id) is None:

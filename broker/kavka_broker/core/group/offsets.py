@@ -16,6 +16,7 @@ from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kavka_broker.core.share_group.state import ShareGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
@@ -24,6 +25,7 @@ from kavka_broker.protocol.uuids import ZERO
 __all__ = [
     "AnyGroup",
     "Commit",
+    "CommittingGroup",
     "Offsets",
     "check_committer",
     "check_transactional_committer",
@@ -33,7 +35,9 @@ __all__ = [
 
 Offsets = dict[str, dict[int, OffsetCommitValue]]
 """The committed offsets of one group, by topic and partition."""
-AnyGroup = ClassicGroup | ConsumerGroup
+CommittingGroup = ClassicGroup | ConsumerGroup
+"""A group that commits offsets."""
+AnyGroup = CommittingGroup | ShareGroup
 
 NEVER = -1
 NO_RETENTION = -1
@@ -106,7 +110,7 @@ def commit_record(
 
 
 def expired_offsets(
-    group: AnyGroup, offsets: Offsets, settings: GroupSettings, now_ms: int
+    group: CommittingGroup, offsets: Offsets, settings: GroupSettings, now_ms: int
 ) -> Iterator[tuple[str, int]]:
     """Offsets whose retention has passed.
 

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
+from kavka_broker.core.share_group.settings import ShareGroupSettings
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that has never been part of a generation is dropped after this long, even while its join is parked: its
@@ -32,3 +33,4 @@ class GroupSettings:
     offset_metadata_max_bytes: int = 4_096  # offset.metadata.max.bytes
     offsets_retention_ms: int = 7 * 24 * 3_600_000  # offsets.retention.minutes
     consumer: Callable[[str], ConsumerGroupSettings] = lambda _: ConsumerGroupSettings()  # of a group, by its id
+    share: Callable[[str], ShareGroupSettings] = lambda _: ShareGroupSettings()  # likewise

@@ -71,7 +71,7 @@ def describe_groups(request: Any, api: Api, broker: Broker, client: Client, acce
     outcome = _DESCRIBE(request, api, broker, client, access)
     if not request.include_authorized_operations:
         return outcome
-    return then(outcome, lambda answer: _show_operations(answer, access))
+    return then(outcome, lambda answer: show_operations(answer, access))
 
 
 async def describe_consumer_groups(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Answer:
@@ -79,10 +79,10 @@ async def describe_consumer_groups(request: Any, api: Api, broker: Broker, clien
     outcome = _DESCRIBE_CONSUMERS(request, api, broker, client, access)
     answer: Any = outcome if isinstance(outcome, api.response) else await outcome  # type: ignore[misc]
     if request.include_authorized_operations:
-        _show_operations(answer, access)
+        show_operations(answer, access)
     for index, group in enumerate(answer.groups):
         names = await broker.slices.whole(_topics_in(group))
-        if not await _may_describe_all(names, broker, access):
+        if not await may_describe_all(names, broker, access):
             code = ErrorCode.TOPIC_AUTHORIZATION_FAILED
             answer.groups[index] = consumers.DescribedGroup(code, NOT_ALL_TOPICS, group.group_id)
         await broker.slices.turn()
@@ -100,7 +100,7 @@ def _topics_in(group: consumers.DescribedGroup) -> Work[list[str]]:
     return list(names)
 
 
-async def _may_describe_all(names: Sequence[str], broker: Broker, access: Access) -> bool:
+async def may_describe_all(names: Sequence[str], broker: Broker, access: Access) -> bool:
     async for some in broker.slices.in_turns(names, ITEMS_PER_TURN):
         if not all(access.may(Operation.DESCRIBE, TOPIC, name) for name in some):
             return False
@@ -136,7 +136,7 @@ def _require_description(names: Sequence[str], access: Access) -> None:
             raise access.refusal(Operation.DESCRIBE, TOPIC, name)
 
 
-def _show_operations(answer: Any, access: Access) -> None:
+def show_operations(answer: Any, access: Access) -> None:
     for group in answer.groups:
         if not group.error_code:
             group.authorized_operations = access.operations(GROUP, group.group_id)

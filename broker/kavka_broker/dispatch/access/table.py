@@ -9,7 +9,7 @@ from typing import Final
 
 from kavka_broker.core.authorization.acl_types import Operation
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.dispatch.access import clusters, configs, groups, records, tokens, topics, transactions
+from kavka_broker.dispatch.access import clusters, configs, groups, records, share_groups, tokens, topics, transactions
 from kavka_broker.dispatch.access.gates import Gate, OnCluster, guarded
 from kavka_broker.request.registry import Api
 
@@ -92,6 +92,8 @@ GATES: Final[Mapping[int, Gate | None]] = {
     73: _OF_NODES,  # AssignReplicasToDirs
     74: _DESCRIBE_CONFIGS,  # ListConfigResources
     75: topics.describe_partitions,
+    76: groups.hear_consumer,  # ShareGroupHeartbeat
+    77: share_groups.describe,
     80: _ALTER,  # AddRaftVoter
     81: _ALTER,  # RemoveRaftVoter
     82: _OF_NODES,  # UpdateRaftVoter
@@ -100,6 +102,9 @@ GATES: Final[Mapping[int, Gate | None]] = {
     85: _SHARE_STATE,  # WriteShareGroupState
     86: _SHARE_STATE,  # DeleteShareGroupState
     87: _SHARE_STATE,  # ReadShareGroupStateSummary
+    90: share_groups.describe_offsets,
+    91: share_groups.alter_offsets,
+    92: share_groups.delete_offsets,
 }
 
 

@@ -1,0 +1,1 @@
+"""Rules of share groups (KIP-932), at their group coordinator."""
