@@ -6,8 +6,10 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 
 from kavka_broker.core.config.properties import parse_properties
+from kavka_cli.client_properties import OPTION, client_of_file
 from kavka_cli.connection import bootstrap_and_security
 from kavka_cli.kubernetes.api_server import KubernetesError
 from kavka_cli.local_clusters import state_directory, the_cluster
@@ -75,6 +77,7 @@ def add_target(parser: ArgumentParser, *, has_pages: bool = True) -> None:
     add_store(parser)
     words = "Any other Kafka, by the addresses of its brokers."
     parser.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
+    add_client_properties(parser)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
     if has_pages:
         parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
@@ -82,10 +85,19 @@ def add_target(parser: ArgumentParser, *, has_pages: bool = True) -> None:
         parser.set_defaults(metrics="")
 
 
+def add_client_properties(parser: ArgumentParser) -> None:
+    """Add `--command-config`."""
+    words = "How the Kafka of --bootstrap lets clients in: a file of properties, as Kafka's own tools take it."
+    parser.add_argument(OPTION, type=Path, metavar="FILE", help=words)
+
+
 def target_options(options: Namespace) -> TargetOptions:
-    """The options that `add_target` added."""
-    name = options.cluster or options.name
-    return TargetOptions(options.bootstrap, options.metrics, name, store_options(options))
+    """The options that `add_target` added. Raises CommandError where the file of properties is not understood."""
+    name, where = options.cluster or options.name, store_options(options)
+    if options.command_config is None:
+        return TargetOptions(options.bootstrap, options.metrics, name, where)
+    security, bootstrap = client_of_file(options.command_config)
+    return TargetOptions(options.bootstrap or bootstrap, options.metrics, name, where, security)
 
 
 def find_target(options: TargetOptions) -> Target:

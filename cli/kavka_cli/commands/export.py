@@ -41,8 +41,8 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print the resources; the exit code."""
-    asked = target_options(options)
     try:
+        asked = target_options(options)
         found = find_target(asked)
         seen = _seen(found)
     except (CommandError, AdminError) as error:

@@ -1,6 +1,7 @@
 """The file of --command-config: what Kafka's tools take, and nothing that would be read over."""
 
 import ssl
+from argparse import ArgumentParser
 from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -12,8 +13,9 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.config.properties import format_properties
 from kavka_cli.client_properties import client_of_file, java_properties
+from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError
-from kavka_cli.target import TargetOptions, find_target
+from kavka_cli.target import TargetOptions, add_target, find_target, target_options
 from kavka_operator.domain.access import OF_RESOURCE, OPEN, Security
 from kavka_operator.domain.observed import Login
 from kavka_operator.domain.user_secret import Notes, texts_of
@@ -162,3 +164,41 @@ def test_a_file_that_is_not_there_is_named(tmp_path: Path) -> None:
 def test_the_file_is_for_a_kafka_that_is_named() -> None:
     with pytest.raises(CommandError, match="--command-config is for a Kafka that --bootstrap or"):
         find_target(TargetOptions(security=Security(is_tls=True)))
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("topics",),
+        ("groups",),
+        ("acls",),
+        ("consume", "--topic", "t"),
+        ("produce", "--topic", "t"),
+        ("doctor",),
+        ("export",),
+        ("explain", "quota"),
+        ("quota", "recommend"),
+        ("audit", "verify"),
+        ("top", "--once"),
+        ("console",),
+    ],
+    ids=" ".join,
+)
+def test_every_command_for_any_kafka_takes_the_file(tmp_path: Path, words: tuple[str, ...]) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text("bootstrap.servers=127.0.0.1:1\nsecurity.protocol=CARRIER_PIGEON\n")
+    code, said = run(*words, "--command-config", str(file))
+    assert code != 0
+    assert said.startswith(f"error: --command-config: {file}: security.protocol: 'CARRIER_PIGEON' is none of"), said
+
+
+def test_the_file_may_name_the_kafka_and_the_option_names_another(tmp_path: Path) -> None:
+    file = tmp_path / "client.properties"
+    file.write_text(f"bootstrap.servers=one:1\nsecurity.protocol=SASL_PLAINTEXT\nsasl.mechanism=PLAIN\n{LOGIN}")
+    parser = ArgumentParser()
+    add_state_directory(parser)
+    add_target(parser)
+    for more, bootstrap in ([], "one:1"), (["--bootstrap", "two:2"], "two:2"):
+        options = parser.parse_args(["--command-config", str(file), *more])
+        target = find_target(target_options(options))
+        assert (target.bootstrap, target.security.username) == (bootstrap, "a")

@@ -1,11 +1,9 @@
 """`kavka audit run`: answers from the audit trail, by a package of its own that may not be installed."""
 
 from argparse import ArgumentParser, ArgumentTypeError, Namespace
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-from kavka_cli.client_properties import client_of_file
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain
 from kavka_cli.target import add_target, target_options
@@ -21,8 +19,6 @@ def add_options(parser: ArgumentParser) -> None:
     """Add the options of `kavka audit run`."""
     add_state_directory(parser)
     add_target(parser, has_pages=False)
-    words = "How the Kafka of --bootstrap lets clients in: a file of properties, as Kafka's own tools take it."
-    parser.add_argument("--command-config", type=Path, metavar="FILE", help=words)
     words = "Where the files go (%(default)s); s3://BUCKET/PREFIX is an S3 store."
     parser.add_argument("--directory", type=_directory, default=Path("audit"), metavar="DIR", help=words)
     words = "Of an S3 store: its URL. Left out: AWS_ENDPOINT_URL_S3, AWS_ENDPOINT_URL, or AWS itself."
@@ -60,13 +56,10 @@ def run(options: Namespace) -> int:
         return complain(CommandError(lack))
     from kavka_audit_run.main import Wanted, run_audit
 
-    asked = target_options(options)
-    if options.command_config is not None:
-        try:
-            security, bootstrap = client_of_file(options.command_config)
-        except CommandError as error:
-            return complain(error)
-        asked = replace(asked, security=security, bootstrap=asked.bootstrap or bootstrap)
+    try:
+        asked = target_options(options)
+    except CommandError as error:
+        return complain(error)
     return run_audit(asked, Wanted(**_wanted(options)))
 
 

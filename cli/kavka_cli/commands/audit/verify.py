@@ -99,8 +99,8 @@ def run(options: Namespace) -> int:
     """Print a line for each chain; the exit code: 1 where one is not sound, 2 where nothing can be said. What was found
     goes into the metrics file too.
     """
-    asked = target_options(options)
     try:
+        asked = target_options(options)
         keys = [_key(file) for file in options.key_file]
         found = find_target(asked)
         judgement = _judged(options.engine, found, keys)

@@ -37,9 +37,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Print resources with limits that fit; the exit code."""
-    asked = target_options(options)
     how = How(options.duration, options.prometheus, options.headroom, options.percentile)
     try:
+        asked = target_options(options)
         seconds = _seconds(how)
         found = find_target(asked)
         limits = _limits(found)
