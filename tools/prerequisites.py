@@ -95,6 +95,12 @@ def lua_is_here() -> bool:
     return any(shutil.which(program) for program in ("lua5.1", "apt-get"))
 
 
+def chromium_is_here() -> bool:
+    """Whether there is Chromium, or apt to take Debian's package from."""
+    programs = ("chromium-headless-shell", "chromium", "chromium-browser", "google-chrome", "apt-get")
+    return any(shutil.which(program) for program in programs)
+
+
 def root_is_here() -> bool:
     """Whether the process runs as root."""
     return os.geteuid() == 0
@@ -110,6 +116,7 @@ ALL = (
     Prerequisite("kcat", "kcat", "install kcat, for example Debian's package of that name", kcat_is_here),
     Prerequisite("promtool", "promtool", "install Debian's package prometheus", promtool_is_here),
     Prerequisite("lua", "Lua 5.1", "install Debian's package lua5.1", lua_is_here),
+    Prerequisite("chromium", "Chromium", "install Debian's package chromium", chromium_is_here),
     Prerequisite("root", "root", "run as root", root_is_here),
 )
 

@@ -88,13 +88,15 @@ def of_prometheus(name: str) -> str:
     return shutil.which(name) or str(debian("prometheus") / "usr/bin" / name)
 
 
-def debian(*packages: str) -> Path:
-    """Where these packages of Debian lie, unpacked and not installed. The first one names them in the cache."""
+def debian(*packages: str, has_libraries: bool = False) -> Path:
+    """Where these packages of Debian lie, unpacked and not installed. The first one names them in the cache. With
+    `has_libraries` what they need and this machine lacks lies there too.
+    """
     home = cache(packages[0])
     root = home / "root"
     if not root.exists():
         with tempfile.TemporaryDirectory(dir=home) as scratch:
-            download(packages, Path(scratch))
+            download(packages, Path(scratch), has_libraries=has_libraries)
             target = Path(scratch) / "root"
             for package in sorted(Path(scratch).glob("*.deb")):
                 subprocess.run(["dpkg-deb", "-x", str(package), str(target)], check=True)
@@ -102,13 +104,21 @@ def debian(*packages: str) -> Path:
     return root
 
 
-def download(packages: Sequence[str], directory: Path) -> None:
+def download(packages: Sequence[str], directory: Path, *, has_libraries: bool = False) -> None:
     """Fetch packages, with lists of our own: a new machine has none, and an old one's name what is gone."""
     lists = directory / "lists"
     (lists / "partial").mkdir(parents=True)
-    for words in (["update"], ["download", *packages]):
+
+    def apt(*words: str) -> str:
         line = ["apt-get", "-q", "-o", f"Dir::State::Lists={lists}", *words]
-        subprocess.run(line, cwd=directory, check=True, capture_output=True, timeout=FETCH_SECONDS_MAX)
+        ran = subprocess.run(line, cwd=directory, check=True, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX)
+        return ran.stdout
+
+    apt("update")
+    if has_libraries:
+        planned = apt("install", "--simulate", "--no-install-recommends", *packages)
+        packages = [line.split()[1] for line in planned.splitlines() if line.startswith("Inst ")]
+    apt("download", *packages)
 
 
 NODE = Path(__file__).parents[1] / "conformance/clients/node"

@@ -18,6 +18,7 @@ CHAOS: Final = "tests/chaos/test_chaos.py::test_nothing_acknowledged_is_lost_whe
 SECONDS: Final[Mapping[str, int]] = {
     # Brokers of `kavka up`, and installations.
     "tests/operator/local/test_budget.py": 22,
+    "tests/operator/local/test_console.py": 9,
     "tests/operator/local/test_fixtures_of_pytest.py": 57,
     "tests/operator/local/test_installed.py": 39,
     "tests/operator/local/test_mishaps.py": 15,
@@ -52,6 +53,7 @@ SECONDS: Final[Mapping[str, int]] = {
     # Beside Apache Kafka, whose answers seldom change.
     "tests/conformance/authorization/test_refusals.py": 74,
     "tests/conformance/clients/test_page_of_brokers_for_tests.py": 48,
+    "tests/conformance/console/test_page.py": 35,
     "tests/conformance/metadata/test_cordoned.py": 41,
     "tests/conformance/metadata/test_exchange.py": 28,
     "tests/conformance/metadata/test_same_answers.py": 36,

@@ -112,6 +112,8 @@ main()
             "kavka demo needs more than is installed: pip install",
         ),
         ("kavka_operator.process", [], ["kopf"], 1, "kavka-operator needs more than is installed: pip install"),
+        ("kavka_cli", ["console"], ["aiohttp"], 1, "kavka console needs more than is installed: pip install"),
+        ("kavka_cli", ["up", "--console"], ["aiohttp"], 1, "kavka up --console needs more than is installed: pip"),
         ("kavka_cli", ["top"], ["textual"], 1, "kavka top needs more than is installed: pip install"),
         (
             "kavka_cli",

@@ -17,6 +17,7 @@ ORDER = (
     "wait",
     "explain",
     "top",
+    "console",
     "topics",
     "groups",
     "consume",

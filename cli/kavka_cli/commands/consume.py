@@ -11,6 +11,7 @@ from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.moment import START, moment_ms
 from kavka_cli.output import CommandError, complain, note
 from kavka_cli.record_lines import as_line
+from kavka_cli.record_positions import begin_offsets, partitions_of
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.kafka.admin import AdminError
 
@@ -78,10 +79,13 @@ def _print(target: Target, options: Namespace, begin_ms: int | None, wanted: Wan
 
     client = consumer(target.bootstrap, target.security)
     try:
-        partitions = _partitions(client, options.topic, options.partition)
+        partitions = partitions_of(client, options.topic, options.partition)
         ends = client.end_offsets(partitions)
+        begins = begin_offsets(client, ends, options.offset, begin_ms)
+        if late := [partition for partition in partitions if options.offset not in {None, begins[partition]}]:
+            note(f"{len(late)} partitions have no offset {options.offset}; they are begun at the nearest")
         client.assign(partitions)
-        for partition, offset in _begins(client, partitions, options.offset, begin_ms, ends).items():
+        for partition, offset in begins.items():
             client.seek(partition, offset)
         write = sys.stdout.buffer.write
         for record in chosen(client, None if options.follow else ends, wanted):
@@ -122,32 +126,3 @@ def _keep(client: Any, left: set[Any]) -> None:
     client.assign(sorted(left))
     for partition, offset in positions.items():
         client.seek(partition, offset)
-
-
-def _partitions(client: Any, topic: str, numbers: list[int]) -> list[Any]:
-    """The partitions to read. Raises CommandError."""
-    from kafka import TopicPartition
-
-    known = client.partitions_for_topic(topic)
-    if not known:
-        raise CommandError(f'there is no topic "{topic}", or it may not be described')
-    if missing := sorted(set(numbers) - known):
-        raise CommandError(f"{topic} has no partition {missing[0]}; it has {len(known)}")
-    return [TopicPartition(topic, number) for number in sorted(numbers or known)]
-
-
-def _begins(
-    client: Any, partitions: list[Any], offset: int | None, begin_ms: int | None, ends: Mapping[Any, int]
-) -> dict[Any, int]:
-    """The offset at which each partition is begun."""
-    first = client.beginning_offsets(partitions)
-    if offset is not None:
-        if late := [partition for partition in partitions if not first[partition] <= offset <= ends[partition]]:
-            note(f"{len(late)} partitions have no offset {offset}; they are begun at the nearest")
-        return {partition: min(max(offset, first[partition]), ends[partition]) for partition in partitions}
-    if begin_ms is None:
-        return dict(ends)
-    if begin_ms == 0:
-        return dict(first)
-    found = client.offsets_for_times(dict.fromkeys(partitions, begin_ms))
-    return {partition: ends[partition] if (at := found[partition]) is None else at.offset for partition in partitions}

@@ -10,6 +10,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
+from kavka_cli.console_process import ConsoleProcess, add_console, console_port, url_of
 from kavka_cli.default_cluster import add_default_cluster, default_cluster, refuse_with_files
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.local_resources import known_resources
@@ -43,7 +44,8 @@ def add_options(parser: ArgumentParser) -> None:
     add_files(parser)
     add_default_cluster(parser)
     parser.add_argument("--detach", "-d", action="store_true", help="Run in the background; return once ready.")
-    words = "Output format; json is one line, once ready: bootstrapServers, metrics, cluster, stateDirectory."
+    add_console(parser)
+    words = "Output format; json is one line, once ready: bootstrapServers, metrics, cluster, stateDirectory, console."
     parser.add_argument("--output", "-o", choices=["json"], help=words)
 
 
@@ -53,11 +55,12 @@ def run(options: Namespace) -> int:
     signals = Signals()
     try:
         with signals:
+            port = console_port(options)
             files = _files(options, state)
             layout = _prepare(files, state)
             if options.detach:
-                return _detached(files, state, layout, is_json=is_json)
-            return _foreground(layout, signals, is_json=is_json)
+                return _detached(files, layout, is_json=is_json, port=port)
+            return _foreground(layout, signals, is_json=is_json, port=port)
     except (BadResourcesError, CommandError, UpError) as error:
         return complain(error)
     except Stopped as stopped:
@@ -122,19 +125,23 @@ def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaClust
     return found[0]
 
 
-def _foreground(layout: Layout, signals: Signals, *, is_json: bool) -> int:
+def _foreground(layout: Layout, signals: Signals, *, is_json: bool, port: int | None) -> int:
     from kavka_operator.kafka.client import KafkaClient
 
     tell = note if is_json else say
+    console = ConsoleProcess(layout, port, tell) if port is not None else None
 
     def announce() -> None:
-        say(as_json(layout) if is_json else f"\n{_summary(layout)}\nready; Ctrl-C stops it")
+        shown = port if console is not None and console.start() else None
+        say(as_json(layout, shown) if is_json else f"\n{_summary(layout, shown)}\nready; Ctrl-C stops it")
 
     try:
         Up(layout, signals, KafkaClient, tell, announce).run()
     except Stopped as stopped:
         tell(f"stopped ({stopped})")
     finally:
+        if console is not None:
+            console.stop()
         _forget(layout)
     return 0
 
@@ -151,12 +158,13 @@ def tell_what_is_left(paths: Sequence[Path]) -> None:
         note(f"left: {path} is not Kavka's")
 
 
-def _summary(layout: Layout) -> str:
-    return f"{overview(layout)}\n\nlogs and data: {layout.root}"
+def _summary(layout: Layout, port: int | None) -> str:
+    page = "" if port is None else f"\nconsole: {url_of(port)}"
+    return f"{overview(layout)}\n\nlogs and data: {layout.root}{page}"
 
 
-def as_json(layout: Layout) -> str:
-    """The addresses of a running cluster, for programs, on one line."""
+def as_json(layout: Layout, port: int | None = None) -> str:
+    """The addresses of a running cluster, for programs, on one line; `port` is that of its console, if it has one."""
     cluster = next(resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster))
     nodes = local_nodes(cluster, layout, node_identity.read(layout))
     found = {
@@ -166,12 +174,16 @@ def as_json(layout: Layout) -> str:
         "metrics": [f"http://{node.metrics}/metrics" for node in nodes if node.metrics],
         "stateDirectory": str(layout.root),
     }
+    if port is not None:
+        found["console"] = url_of(port)
     return json.dumps(found)
 
 
-def _detached(files: list[Path], state: Path, layout: Layout, *, is_json: bool) -> int:
+def _detached(files: list[Path], layout: Layout, *, is_json: bool, port: int | None) -> int:
     """Start another `kavka up` that has no terminal, and wait until it is ready. Raises CommandError."""
     options = [word for file in files for word in ("-f", str(file.absolute()))]
+    options += [] if port is None else ["--console", str(port)]
+    state = layout.root.parent.parent
     log = layout.supervisor_log
     begin = log.stat().st_size if log.exists() else 0
     process = processes.start([*COMMAND, "up", *options, "--state-dir", str(state)], log, leashed=False)
@@ -181,7 +193,7 @@ def _detached(files: list[Path], state: Path, layout: Layout, *, is_json: bool) 
         processes.stop_children([process], DOWN_SECONDS_MAX)
         _forget(layout)
         raise
-    say(as_json(layout) if is_json else f"{_summary(layout)}\nready; `kavka down` stops it")
+    say(as_json(layout, port) if is_json else f"{_summary(layout, port)}\nready; `kavka down` stops it")
     return 0
 
 

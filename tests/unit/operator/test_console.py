@@ -103,7 +103,7 @@ def test_no_setting_is_told() -> None:
 
 
 def test_the_page_is_one_file_and_builds_nothing_of_text() -> None:
-    page = pages.source()
+    page = pages.source().text
     for word in (
         "innerHTML",
         "outerHTML",
@@ -126,7 +126,7 @@ def test_it_is_served_with_a_policy_and_not_at_the_port_of_prometheus() -> None:
         async with TestClient(TestServer(console(figures))) as client:
             answer = await client.get("/")
             assert (answer.status, answer.content_type) == (200, "text/html")
-            assert await answer.text() == pages.source()
+            assert await answer.text() == pages.source().text
             policy = answer.headers["Content-Security-Policy"]
             assert policy.startswith("default-src 'none'; script-src 'sha256-")
             assert "unsafe" not in policy

@@ -73,7 +73,7 @@ def run(options: Namespace) -> int:
     try:
         _check_address(subject.ip)
         found = find_target(target_options(options))
-        told = _ask(found, subject.topic)
+        told = ask(found, subject.topic)
     except (CommandError, AdminError) as error:
         return complain(error)
     now_ms = int(time.time() * 1000)
@@ -201,7 +201,8 @@ def _cells(explanation: Explanation, limit: float | None, page: Page | None) -> 
     return [allowed, uses, used, held]
 
 
-def _ask(found: Target, topic: str | None) -> Told:
+def ask(found: Target, topic: str | None = None) -> Told:
+    """Ask a cluster for its limits, and for those that the config of a topic sets. Raises AdminError."""
     admin = Onlooker(found.bootstrap, found.security)
     try:
         brokers = tuple(sorted(admin.members().brokers))

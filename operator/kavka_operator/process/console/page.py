@@ -5,11 +5,8 @@ name or a message of a resource holds. The overview is made in a thread, and onc
 """
 
 import asyncio
-import base64
-import hashlib
 import json
 import math
-import re
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -21,35 +18,18 @@ from aiohttp import web
 
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.metrics import Figures
+from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
 
 FRESH_SECONDS = 1.0
 MADE_APART = 10.0
 """Seconds for which an overview is shown, for each second that it took: one of very many resources takes a while."""
 PAGE, DATA = "/", "/console.json"
-PART = r"<{0}>(.*?)</{0}>"
-SHARED = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 
 
 @cache
-def source() -> str:
+def source() -> WebPage:
     """The page as it is sent."""
-    return files(__package__).joinpath("page.html").read_text(encoding="utf-8")
-
-
-def policy(page: str) -> str:
-    """The Content-Security-Policy of a page: what stands in it, and what it asks of its own port."""
-    script, style = (
-        " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(PART.format(tag), page, re.DOTALL))
-        for tag in ("script", "style")
-    )
-    return (
-        f"default-src 'none'; script-src {script}; style-src {style}; connect-src 'self'; img-src data:;"
-        " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
-    )
-
-
-def _hash(text: str) -> str:
-    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+    return assemble(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
 
 
 @dataclass(slots=True)
@@ -68,8 +48,7 @@ class Console:
 
     async def _page(self, _: web.Request) -> web.Response:
         page = source()
-        headers = {**SHARED, "Content-Security-Policy": policy(page)}
-        return web.Response(text=page, content_type="text/html", charset="utf-8", headers=headers)
+        return web.Response(text=page.text, content_type="text/html", charset="utf-8", headers=page.headers)
 
     async def _data(self, _: web.Request) -> web.Response:
         async with self._lock:
@@ -77,7 +56,7 @@ class Console:
                 self._made = await asyncio.to_thread(self._made_now)
                 ended = self.clock()
                 self._fresh_until = ended + max(FRESH_SECONDS, MADE_APART * (ended - began))
-        return web.Response(body=self._made, content_type="application/json", charset="utf-8", headers=SHARED)
+        return web.Response(body=self._made, content_type="application/json", charset="utf-8", headers=HEADERS)
 
     def _made_now(self) -> bytes:
         figures = self.figures

@@ -1,0 +1,109 @@
+"""`kavka console`: clusters in a browser, on this machine alone. It only reads."""
+
+import logging
+from argparse import ArgumentParser, Namespace
+from collections.abc import Iterator
+
+from kavka_cli.console_process import PORT, PORT_MAX
+from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
+from kavka_cli.output import CommandError, complain, note, say
+from kavka_cli.resource_store import add_store, store_options
+from kavka_cli.target import Target, TargetOptions, add_client_properties, find_target, target_options
+from kavka_operator.optional_libraries import lacking
+from kavka_operator.platform.local.layout import clusters
+
+HELP = "Show clusters, any Kafka too, with topics, records, groups, clients and quotas in a browser; it only reads."
+EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
+CLUSTERS_MAX = 20
+
+
+def add_options(parser: ArgumentParser) -> None:
+    """Add the options of `kavka console`."""
+    add_state_directory(parser)
+    words = "KafkaClusters; not needed to see all that run on this machine."
+    parser.add_argument("clusters", nargs="*", metavar="CLUSTER", help=words)
+    add_store(parser)
+    words = "Any other Kafka, by the addresses of its brokers; may be given more than once, a cluster each."
+    parser.add_argument("--bootstrap", action="append", default=[], metavar="HOST:PORT,...", help=words)
+    add_client_properties(parser)
+    words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
+    parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
+    words = f"The port on 127.0.0.1; 0 is any that is free ({PORT}, or a free one where it is taken)."
+    parser.add_argument("--port", type=int, metavar="PORT", help=words)
+    parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="Refresh interval (%(default)s).")
+
+
+def run(options: Namespace) -> int:
+    """Serve the page until Ctrl-C; the exit code."""
+    try:
+        if lack := lacking("kavka console", "console", "kavka_top", "aiohttp"):
+            raise CommandError(lack)
+        _check(options)
+        found = {target.name: target for target in _targets(options)}
+        return _serve(found, options)
+    except CommandError as error:
+        return complain(error)
+
+
+def _check(options: Namespace) -> None:
+    """Raise CommandError where options say nothing, or do not go together."""
+    if not EVERY_SECONDS_MIN <= options.every <= EVERY_SECONDS_MAX:
+        raise CommandError(f"--every is from {EVERY_SECONDS_MIN:g} to {EVERY_SECONDS_MAX:g} seconds")
+    if options.port is not None and not 0 <= options.port <= PORT_MAX:
+        raise CommandError(f"--port: {options.port} is not from 0 to {PORT_MAX}")
+    if len(options.clusters) + len(options.bootstrap) > CLUSTERS_MAX:
+        raise CommandError(f"at most {CLUSTERS_MAX} clusters stand on one page")
+    if options.metrics and len(options.clusters) + len(options.bootstrap) > 1:
+        raise CommandError("--metrics is for one cluster; show the others by a console of their own")
+
+
+def _targets(options: Namespace) -> Iterator[Target]:
+    """Give the clusters. Raises CommandError where there is none, or one does not run."""
+    if options.bootstrap or options.command_config is not None:
+        for address in options.bootstrap or [None]:
+            yield find_target(target_options(_one(options, bootstrap=address)))
+        chosen = options.clusters
+    else:
+        chosen = options.clusters or _running(options) or [None]
+    for name in chosen:
+        where = store_options(options)
+        yield find_target(TargetOptions(metrics=options.metrics, cluster=name, where=where))
+
+
+def _one(options: Namespace, bootstrap: str | None) -> Namespace:
+    """The options as they are for one cluster."""
+    return Namespace(**{**vars(options), "bootstrap": bootstrap, "cluster": None, "name": None})
+
+
+def _running(options: Namespace) -> list[str]:
+    """The clusters of a namespace that run on this machine."""
+    where = store_options(options)
+    if where.is_kubernetes or where.kubeconfig is not None or where.context is not None:
+        return []
+    namespace = where.namespace or "default"
+    found = (layout for layout in clusters(state_directory(where.state)) if layout.namespace == namespace)
+    return [layout.cluster for layout in found if is_running(layout)][:CLUSTERS_MAX]
+
+
+def _serve(found: dict[str, Target], options: Namespace) -> int:
+    import asyncio
+
+    from kavka_top.console.server import Console, serve
+
+    # The client library would tell of each broker that does not answer: the page does so.
+    logging.getLogger("kafka").addHandler(logging.NullHandler())
+
+    def tell(address: str) -> None:
+        say(f"{address}\nshows {', '.join(found)}, to those on this machine; Ctrl-C ends it")
+
+    ports = [PORT, 0] if options.port is None else [options.port]
+    for port in ports:
+        try:
+            asyncio.run(serve(Console(found, options.every), port, tell))
+        except KeyboardInterrupt:
+            return 0
+        except OSError as error:
+            if port == ports[-1]:
+                raise CommandError(f"127.0.0.1:{port} cannot be opened: {error.strerror}") from error
+            note(f"port {port} is in use; the page has another one")
+    return 0

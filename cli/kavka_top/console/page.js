@@ -1,0 +1,499 @@
+const PAGE_ROWS = 50, RETRY_MS = 5000, TABLES_MAX = 200;
+const VIEWS = [["topics", "Topics"], ["groups", "Groups"], ["clients", "Clients"], ["quotas", "Quotas"],
+  ["nodes", "Nodes"], ["transactions", "Transactions"], ["access", "Users & ACLs"]];
+const ENDED = {
+  count: "as many as were asked for", end: "there are no more",
+  scanned: "the search has ended at its bound of records, and there may be more",
+  bytes: "the search has ended at its bound of bytes, and there may be more",
+  seconds: "the search has ended at its bound of time, and there may be more",
+};
+let place = null, source = null, parts = new Map(), pending = null, isPaused = false, lastAt = 0, panel = null;
+const orders = new Map();
+
+function svg(tag, attributes) {
+  const made = document.createElementNS("http://www.w3.org/2000/svg", tag);
+  for (const [name, value] of Object.entries(attributes)) made.setAttribute(name, value);
+  return made;
+}
+
+function hash(...names) { return "#/" + names.map(encodeURIComponent).join("/"); }
+
+function placeOf(text) {
+  const names = text.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  if (!names[0]) return {cluster: null, view: "clusters", item: null};
+  const view = names[1] || "topics";
+  const rest = names.slice(2);
+  return {cluster: names[0], view, item: rest.length ? rest.join("\0") : null};
+}
+
+function query(fields) {
+  const found = new URLSearchParams();
+  for (const [name, value] of Object.entries(fields)) if (value !== null && value !== "") found.set(name, value);
+  return found.toString();
+}
+
+function clock(at) { return at ? new Date(at).toLocaleTimeString() : "never"; }
+
+function moment(ms) {
+  if (ms < 0) return "no time";
+  const at = new Date(ms), two = number => String(number).padStart(2, "0");
+  return at.getFullYear() + "-" + two(at.getMonth() + 1) + "-" + two(at.getDate()) + " " + two(at.getHours()) + ":" +
+    two(at.getMinutes()) + ":" + two(at.getSeconds()) + "." + String(at.getMilliseconds()).padStart(3, "0");
+}
+
+/* Tables. */
+
+function fill(cell, column, shown) {
+  cell.className = (column.isNumber ? "number " : "") + (shown.text === "" ? "blank" : "");
+  const tone = {good: "good", warn: "warn", bad: "bad", dim: "dim"}[shown.tone] || "";
+  if (shown.trend) {
+    const drawn = svg("svg", {class: "trend", viewBox: "0 0 96 16", preserveAspectRatio: "none", "aria-hidden": "true"});
+    shown.trend.forEach((height, at) =>
+      drawn.append(svg("rect", {x: at * 6, y: 14 - height * 2, width: 5, height: height * 2 + 2})));
+    return cell.replaceChildren(drawn);
+  }
+  if (shown.share !== undefined) {
+    const full = make("b", {});
+    full.style.width = Math.round(shown.share * 100) + "%";
+    return cell.replaceChildren(make("span", {class: "share " + tone}, make("i", {"aria-hidden": "true"}, full), make("span", {}, shown.text)));
+  }
+  if (shown.text && ["good", "warn", "bad"].includes(tone) && !column.isNumber) return cell.replaceChildren(mark(shown.text, tone));
+  cell.replaceChildren(tone ? make("span", {class: tone}, shown.text) : shown.text);
+}
+
+function isMatch(row, words) {
+  return words.every(word => word.length > 1 && word[0] === "!"
+    ? !row.cells.some(cell => cell.text.toLowerCase().includes(word.slice(1)))
+    : row.cells.some(cell => cell.text.toLowerCase().includes(word)));
+}
+
+function compare(one, other) { return one < other ? -1 : one > other ? 1 : 0; }
+
+class Sheet {
+  constructor(name) {
+    this.key = [place.view, place.item === null ? "" : "item", name].join("/");
+    this.order = orders.get(this.key) || {column: null, isReversed: false, filter: "", page: 0};
+    if (orders.size < TABLES_MAX) orders.set(this.key, this.order);
+    this.lines = new Map();
+    const id = "filter-" + name;
+    this.title = make("h3", {id: "title-" + name});
+    this.count = make("span", {class: "count"});
+    this.filter = make("input", {type: "search", id, placeholder: "Filter", "aria-label": "Filter the table", autocomplete: "off"});
+    this.filter.value = this.order.filter;
+    this.sorts = make("select", {id: "sort-" + name, "aria-label": "Sort by"});
+    this.head = make("tr", {role: "row"});
+    this.body = make("tbody", {role: "rowgroup"});
+    this.table = make("table", {role: "table", "aria-labelledby": "title-" + name},
+      make("thead", {role: "rowgroup"}, this.head), this.body);
+    this.empty = make("p", {class: "empty"});
+    this.note = make("p", {class: "note"});
+    this.before = make("button", {type: "button"}, "Previous");
+    this.behind = make("button", {type: "button"}, "Next");
+    this.pages = make("span", {class: "dim"});
+    this.pager = make("div", {class: "pager"}, this.before, this.behind, this.pages);
+    this.section = make("section", {class: "sheet", "aria-labelledby": "title-" + name},
+      make("div", {class: "bar"}, this.title, this.count, make("span", {class: "sort"}, this.sorts),
+        make("label", {class: "filter"}, this.filter)),
+      make("div", {class: "scroll"}, this.table), this.empty, this.note, this.pager);
+    this.filter.addEventListener("input", () => { this.order.filter = this.filter.value; this.order.page = 0; this.draw(); });
+    this.sorts.addEventListener("change", () => this.sortBy(Number(this.sorts.value), true));
+    this.before.addEventListener("click", () => this.turn(-1));
+    this.behind.addEventListener("click", () => this.turn(1));
+  }
+
+  show(sheet) {
+    const heads = JSON.stringify(sheet.columns);
+    const isNew = heads !== this.heads;
+    this.heads = heads;
+    this.sheet = sheet;
+    if (this.order.column === null) this.order.column = sheet.sort;
+    if (isNew) this.drawHead();
+    this.draw();
+  }
+
+  sortBy(column, isChosen) {
+    if (this.order.column === column && !isChosen) this.order.isReversed = !this.order.isReversed;
+    else { this.order.column = column; this.order.isReversed = false; }
+    this.order.page = 0;
+    this.drawHead();
+    this.draw();
+  }
+
+  turn(pages) {
+    this.order.page += pages;
+    this.draw();
+    this.section.scrollIntoView({block: "nearest"});
+  }
+
+  drawHead() {
+    const focused = document.activeElement && document.activeElement.id;
+    this.lines.clear();
+    this.body.replaceChildren();
+    this.title.textContent = this.sheet.title;
+    this.sorts.replaceChildren();
+    this.head.replaceChildren(...this.sheet.columns.map((column, at) => {
+      const head = make("th", {scope: "col", role: "columnheader", class: column.isNumber ? "number" : ""});
+      if (!column.isSorting) { head.append(column.title); return head; }
+      this.sorts.append(make("option", {value: at}, "Sort by " + column.title.toLowerCase()));
+      if (at === this.order.column) {
+        head.setAttribute("aria-sort", column.isDescending !== this.order.isReversed ? "descending" : "ascending");
+      }
+      const button = make("button", {type: "button", id: "head-" + this.sheet.name + "-" + at}, column.title);
+      button.addEventListener("click", () => this.sortBy(at, false));
+      head.append(button);
+      return head;
+    }));
+    this.sorts.value = String(this.order.column);
+    if (focused && by(focused)) by(focused).focus({preventScroll: true});
+  }
+
+  chosen() {
+    const at = this.order.column, words = this.order.filter.toLowerCase().split(/\s+/).filter(Boolean);
+    const isDown = this.sheet.columns[at].isDescending !== this.order.isReversed;
+    const rows = this.sheet.rows.filter(row => isMatch(row, words));
+    const known = rows.filter(row => row.cells[at].order !== null);
+    known.sort((one, other) => (isDown ? -1 : 1) * compare(one.cells[at].order, other.cells[at].order));
+    return known.concat(rows.filter(row => row.cells[at].order === null));
+  }
+
+  draw() {
+    const rows = this.chosen(), pages = Math.max(1, Math.ceil(rows.length / PAGE_ROWS));
+    this.order.page = Math.min(Math.max(0, this.order.page), pages - 1);
+    const first = this.order.page * PAGE_ROWS, shown = rows.slice(first, first + PAGE_ROWS);
+    const total = this.sheet.rows.length + this.sheet.omitted;
+    this.count.textContent = rows.length === total ? String(total) : rows.length + " of " + total;
+    this.filter.parentElement.hidden = total < 2 && !this.order.filter;
+    this.sorts.hidden = total < 2;
+    this.table.hidden = !shown.length;
+    this.empty.hidden = shown.length > 0;
+    this.empty.textContent = total ? "No row has these words." : this.sheet.note ? "" : "There are none.";
+    this.note.textContent = [this.sheet.note, this.sheet.omitted ? this.sheet.omitted + " more rows are not sent." : ""]
+      .filter(Boolean).join(" ");
+    this.pager.hidden = pages < 2;
+    this.before.disabled = this.order.page === 0;
+    this.behind.disabled = this.order.page === pages - 1;
+    this.pages.textContent = (first + 1) + " to " + (first + shown.length) + " of " + rows.length;
+    this.place(shown);
+  }
+
+  /** Put the rows in this order; what has not changed stays, with its focus. */
+  place(rows) {
+    const focused = document.activeElement && this.body.contains(document.activeElement) ? document.activeElement.id : "";
+    const keys = new Set(rows.map(row => row.key));
+    for (const [key, line] of this.lines) if (!keys.has(key)) { line.remove(); this.lines.delete(key); }
+    rows.forEach((row, at) => {
+      let line = this.lines.get(row.key);
+      if (!line) {
+        line = make("tr", {role: "row"}, ...this.sheet.columns.map(column => make("td", {role: "cell", "data-label": column.title})));
+        line.shown = [];
+        this.lines.set(row.key, line);
+      }
+      row.cells.forEach((cell, column) => {
+        const text = JSON.stringify(cell) + (column ? "" : JSON.stringify(row.link || null));
+        if (line.shown[column] === text) return;
+        line.shown[column] = text;
+        fill(line.cells[column], this.sheet.columns[column], cell);
+        if (column === this.linked() && row.link) this.link(line.cells[column], row, cell);
+      });
+      if (this.body.children[at] !== line) this.body.insertBefore(line, this.body.children[at] || null);
+    });
+    if (focused && by(focused) && document.activeElement !== by(focused)) by(focused).focus({preventScroll: true});
+  }
+
+  /** The column whose cells lead on: that of the client id, where there is one, otherwise the first. */
+  linked() { return this.sheet.name === "clients" ? 1 : 0; }
+
+  link(cell, row, shown) {
+    const id = "row-" + this.sheet.name + "-" + row.key;
+    cell.replaceChildren(make("a", {id, href: hash(...row.link)}, shown.text || "(empty)"));
+  }
+}
+
+/* Records of a topic. */
+
+function decoded(value, size) {
+  if (value === null) return {text: "null", isNull: true};
+  if (typeof value !== "string") return {text: "binary, " + many(size, "byte") + ": " + value.base64, isBinary: true};
+  const text = value.trim();
+  if (text.startsWith("{") || text.startsWith("[")) {
+    try { return {text: value, pretty: JSON.stringify(JSON.parse(text), null, 2)}; } catch { /* it is no JSON */ }
+  }
+  return {text: value};
+}
+
+function line(value, size, name) {
+  const found = decoded(value, size);
+  const words = found.text.length > 300 ? found.text.slice(0, 300) : found.text;
+  return make("span", {class: name + " mono" + (found.isNull || found.isBinary ? " dim" : "")}, words.replace(/\s+/g, " "));
+}
+
+function recordOf(record) {
+  const body = make("div", {class: "body"});
+  const details = make("details", {},
+    make("summary", {}, make("span", {class: "when"}, moment(record.timestamp)),
+      make("span", {class: "where"}, record.partition + " : " + record.offset),
+      line(record.key, record.keyBytes, "key"), line(record.value, record.valueBytes, "value")), body);
+  details.addEventListener("toggle", () => {
+    if (!details.open || body.children.length) return;
+    const key = decoded(record.key, record.keyBytes), value = decoded(record.value, record.valueBytes);
+    body.append(
+      make("p", {class: "dim"}, "partition " + record.partition + ", offset " + record.offset + ", key of " +
+        many(record.keyBytes || 0, "byte") + ", value of " + many(record.valueBytes || 0, "byte")),
+      make("h4", {}, "Key"), make("pre", {}, key.pretty || key.text),
+      make("h4", {}, value.pretty ? "Value, decoded as JSON" : "Value"), make("pre", {}, value.pretty || value.text));
+    if (record.isCut) body.append(make("p", {class: "warn"}, "Too long to show as a whole; kavka consume prints all of it."));
+    if (record.headers.length) {
+      body.append(make("h4", {}, "Headers"), make("pre", {}, record.headers.map(([name, held]) =>
+        name + ": " + (held === null ? "null" : typeof held === "string" ? held : "base64 " + held.base64)).join("\n")));
+      if (record.headersOmitted) body.append(make("p", {class: "dim"}, "and " + many(record.headersOmitted, "header") + " more"));
+    }
+  });
+  return make("li", {}, details);
+}
+
+function field(words, input) { return make("label", {}, words, input); }
+
+class Records {
+  constructor() {
+    this.partition = make("select", {id: "records-partition"}, make("option", {value: ""}, "all"));
+    this.at = make("select", {id: "records-at"}, make("option", {value: "newest"}, "the newest"),
+      make("option", {value: "oldest"}, "the oldest"), make("option", {value: "time"}, "from a time"),
+      make("option", {value: "offset"}, "from an offset"));
+    this.where = make("input", {id: "records-where", placeholder: "-5m", autocomplete: "off"});
+    this.whereLabel = field("Which", this.where);
+    this.keyed = make("input", {id: "records-key", autocomplete: "off"});
+    this.valued = make("input", {id: "records-value", autocomplete: "off"});
+    this.many = make("input", {id: "records-count", type: "number", min: "1", max: "200", value: "50"});
+    this.follow = make("input", {id: "records-follow", type: "checkbox"});
+    this.read = make("button", {type: "submit"}, "Read");
+    this.said = make("p", {class: "note", id: "records-said", role: "status"});
+    this.list = make("ol", {class: "records", id: "records-list", "aria-label": "Records"});
+    this.followLine = make("label", {class: "line"}, this.follow, "Follow");
+    this.form = make("form", {class: "query"}, field("Records", this.at), this.whereLabel, field("Partition", this.partition),
+      field("Key contains", this.keyed), field("Value contains", this.valued), field("At most", this.many),
+      this.followLine, this.read);
+    this.section = make("section", {class: "sheet", "aria-labelledby": "title-records"},
+      make("div", {class: "bar"}, make("h3", {id: "title-records"}, "Records")), this.form, this.said, this.list);
+    this.form.addEventListener("submit", event => { event.preventDefault(); this.ask(); });
+    this.at.addEventListener("change", () => this.turn());
+    this.known = "";
+    this.end = null;
+    this.turn();
+  }
+
+  turn() {
+    const at = this.at.value;
+    this.whereLabel.hidden = at === "newest" || at === "oldest";
+    this.where.placeholder = at === "offset" ? "120" : "-5m or 2026-11-28T19:00";
+    this.followLine.hidden = at !== "newest";
+  }
+
+  /** Called with each look at the topic. */
+  show(shown) {
+    const known = JSON.stringify(shown.partitions);
+    if (known !== this.known) {
+      this.known = known;
+      const chosen = this.partition.value;
+      this.partition.replaceChildren(make("option", {value: ""}, "all"), ...shown.partitions.map(number => make("option", {value: number}, String(number))));
+      this.partition.value = chosen;
+    }
+    const isMore = shown.end !== this.end;
+    const isFirst = this.end === null;
+    this.end = shown.end;
+    if (isFirst || (isMore && this.follow.checked && this.at.value === "newest")) this.ask();
+  }
+
+  async ask() {
+    if (this.isAsking) return;
+    this.isAsking = true;
+    this.read.disabled = true;
+    const at = this.at.value;
+    try {
+      const answer = await fetch("records?" + query({cluster: place.cluster, topic: place.item, at,
+        where: this.whereLabel.hidden ? "" : this.where.value, partition: this.partition.value, key: this.keyed.value,
+        value: this.valued.value, count: this.many.value}));
+      if (!answer.ok) throw new Error(await answer.text());
+      this.fill(await answer.json());
+    } catch (error) {
+      this.said.className = "bad";
+      this.said.textContent = error.message;
+    } finally {
+      this.isAsking = false;
+      this.read.disabled = false;
+    }
+  }
+
+  fill(found) {
+    this.said.className = "note";
+    this.said.textContent = found.records.length + " of " + many(found.scanned, "record") + " looked at; " +
+      ENDED[found.ended] + ". Read at " + clock(Date.now()) + ".";
+    const open = new Set([...this.list.querySelectorAll("details[open]")].map(item => item.parentElement.dataset.at));
+    this.list.replaceChildren(...found.records.map(record => {
+      const item = recordOf(record);
+      item.dataset.at = record.partition + ":" + record.offset;
+      if (open.has(item.dataset.at)) item.firstChild.open = true;
+      return item;
+    }));
+  }
+}
+
+/* Why a client has its limits. */
+
+class Explanation {
+  constructor() {
+    this.text = make("pre", {class: "text", id: "explanation", tabindex: "0", "aria-label": "Explanation"});
+    this.again = make("button", {type: "button"}, "Ask again");
+    this.again.addEventListener("click", () => this.ask());
+    this.section = make("section", {class: "sheet", "aria-labelledby": "title-explanation"},
+      make("div", {class: "bar"}, make("h3", {id: "title-explanation"}, "Which quotas apply, and why"),
+        make("span", {class: "count"}), this.again), this.text);
+    this.ask();
+  }
+
+  show() { /* It is asked for by itself. */ }
+
+  async ask() {
+    const [user, client] = place.item.split("\0");
+    try {
+      const answer = await fetch("explain?" + query({cluster: place.cluster, user, client}));
+      this.text.textContent = answer.ok ? (await answer.json()).text : await answer.text();
+    } catch (error) {
+      this.text.textContent = error.message;
+    }
+  }
+}
+
+/* Places. */
+
+function drawPlace() {
+  const crumbs = [make("a", {href: "#/"}, "Clusters")];
+  if (place.cluster !== null) crumbs.push(make("a", {href: hash(place.cluster, "topics")}, place.cluster));
+  if (place.item !== null) {
+    const words = place.view === "clients" ? place.item.split("\0").map(name => name || "any").join(" / ") : place.item;
+    crumbs.push(make("a", {href: hash(place.cluster, place.view)}, place.view), make("span", {}, words));
+  }
+  by("crumbs").replaceChildren(...crumbs.flatMap((crumb, at) => at ? [make("span", {class: "dim", "aria-hidden": "true"}, "/"), crumb] : [crumb]));
+  by("tabs").hidden = place.cluster === null;
+  by("tabs").replaceChildren(...VIEWS.map(([view, title]) => {
+    const link = make("a", {href: hash(place.cluster || "", view)}, title);
+    if (view === place.view) link.setAttribute("aria-current", "page");
+    return link;
+  }));
+  const title = place.cluster === null ? "Clusters" : place.item !== null ? place.item.split("\0").filter(Boolean).join(" / ") || "any client"
+    : VIEWS.find(([view]) => view === place.view)?.[1] || place.view;
+  document.title = (place.cluster === null ? "" : title + " \u00b7 " + place.cluster + " \u00b7 ") + "Kavka";
+  parts = new Map();
+  panel = place.item === null ? null : place.view === "topics" ? new Records() : place.view === "clients" ? new Explanation() : null;
+  by("main").replaceChildren(make("h2", {id: "title", tabindex: "-1", class: place.item === null ? "unseen" : ""}, title), make("div", {class: "facts", id: "facts"}),
+    make("div", {id: "sheets"}, make("p", {class: "empty"}, "Asking the cluster\u2026")), make("div", {id: "untold", class: "note"}));
+  if (panel) by("sheets")[place.view === "topics" ? "before" : "after"](panel.section);
+}
+
+function draw(shown) {
+  if (shown.isGone) {
+    by("sheets").replaceChildren(make("p", {class: "empty"}, "The cluster has none of this name."));
+    return;
+  }
+  if (shown.isAwaited) return;
+  const facts = JSON.stringify(shown.facts);
+  if (facts !== by("facts").dataset.shown) {
+    by("facts").dataset.shown = facts;
+    by("facts").replaceChildren(...(shown.facts.length ? [numbers(shown.facts.map(fact => [fact.name, fact.text, fact.tone]))] : []));
+  }
+  if (!parts.size) by("sheets").replaceChildren();
+  for (const sheet of shown.sheets) {
+    if (!parts.has(sheet.name)) {
+      parts.set(sheet.name, new Sheet(sheet.name));
+      by("sheets").append(parts.get(sheet.name).section);
+    }
+    parts.get(sheet.name).show(sheet);
+  }
+  by("untold").textContent = (shown.untold || []).length ? "Not known: " + shown.untold.join("; ") : "";
+  if (panel) panel.show(shown);
+}
+
+function take(shown) {
+  if (shown.trouble) say("does not answer: " + shown.trouble + (lastAt ? " Shown is what was at " + clock(lastAt) + "." : ""), "bad");
+  else if (isPaused) say("paused at " + clock(lastAt), "warn");
+  else { lastAt = Date.now(); say("live", "dim live"); }
+  if (isPaused) pending = shown;
+  else draw(shown);
+}
+
+function listen() {
+  if (source) source.close();
+  source = null;
+  if (place.view === "access" || document.hidden) return;
+  const mine = source = new EventSource("events?" + query({cluster: place.cluster, view: place.view, item: place.item}));
+  mine.addEventListener("shown", event => { if (mine === source) take(JSON.parse(event.data)); });
+  mine.addEventListener("error", () => {
+    if (mine !== source) return;
+    say("The console does not answer; is kavka console still running? Shown is what was at " + clock(lastAt) + ".", "bad");
+    if (mine.readyState === EventSource.CLOSED) setTimeout(() => { if (mine === source) listen(); }, RETRY_MS);
+  });
+}
+
+async function readAccess() {
+  const mine = place;
+  say("asking", "dim");
+  try {
+    const answer = await fetch("access?" + query({cluster: place.cluster}));
+    if (!answer.ok) throw new Error(await answer.text());
+    const shown = await answer.json();
+    if (mine !== place) return;
+    draw({...shown, untold: []});
+    say("read at " + clock(Date.now()), "dim");
+  } catch (error) {
+    if (mine !== place) return;
+    say("not answered", "bad");
+    by("sheets").replaceChildren(make("p", {class: "bad"}, error.message));
+    parts = new Map();
+  }
+}
+
+function go() {
+  const isFirst = place === null;
+  place = placeOf(location.hash);
+  pending = null;
+  setPaused(false);
+  drawPlace();
+  listen();
+  if (place.view === "access") readAccess();
+  if (!isFirst) by("title").focus({preventScroll: true});
+  scrollTo(0, 0);
+}
+
+function setPaused(paused) {
+  isPaused = paused;
+  by("pause").setAttribute("aria-pressed", String(paused));
+  by("pause").hidden = place.view === "access";
+  if (paused) say("paused at " + clock(lastAt), "warn");
+  else if (pending) { const shown = pending; pending = null; take(shown); }
+}
+
+function up() {
+  location.hash = place.item !== null ? hash(place.cluster, place.view) : "#/";
+}
+
+function press(event) {
+  if (event.ctrlKey || event.metaKey || event.altKey || !by("keys-on").checked || by("keys").open) return;
+  if (/^(INPUT|SELECT|TEXTAREA)$/.test(event.target.tagName)) return;
+  const first = [...parts.values()][0], number = Number(event.key);
+  if (number >= 1 && number <= VIEWS.length && place.cluster !== null) location.hash = hash(place.cluster, VIEWS[number - 1][0]);
+  else if (event.key === "/" && first) first.filter.focus();
+  else if ((event.key === "[" || event.key === "]") && first) first.turn(event.key === "[" ? -1 : 1);
+  else if (event.key === "p") by("pause").click();
+  else if (event.key === "u" && place.cluster !== null) up();
+  else if (event.key === "?") by("keys").showModal();
+  else return;
+  event.preventDefault();
+}
+
+by("skip").addEventListener("click", () => by("main").focus());
+by("pause").addEventListener("click", () => setPaused(!isPaused));
+by("help").addEventListener("click", () => by("keys").showModal());
+by("keys-close").addEventListener("click", () => by("keys").close());
+addEventListener("keydown", press);
+addEventListener("hashchange", go);
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); if (place.view === "access") readAccess(); } else if (source) { source.close(); source = null; } });
+go();

@@ -1,0 +1,258 @@
+"""Reads records of a topic for the page: the newest, or those from an offset or a time on, that match.
+
+It joins no group and commits nothing. A search ends after a number of records, of bytes or of seconds, and its answer
+says why: what it has not looked at may match. Records that a transaction has not committed are not shown.
+"""
+
+import heapq
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import kafka.errors
+
+from kavka_cli.moment import moment_ms
+from kavka_cli.output import CommandError
+from kavka_cli.record_lines import as_text
+from kavka_cli.record_positions import begin_offsets, partitions_of
+from kavka_operator.domain.access import Security
+from kavka_operator.kafka.connection import consumer
+
+COUNT_MAX: Final = 200
+COUNT: Final = 50
+SCANNED_MAX: Final = 100_000
+SCANNED_BYTES_MAX: Final = 64 * 1024 * 1024
+SECONDS_MAX: Final = 15.0
+POLL_MS: Final = 200
+CLOSE_MS: Final = 1_000
+WINDOW_RECORDS: Final = 200
+"""Of the first window that is read backwards, over all partitions."""
+KEY_BYTES_MAX: Final = 2 * 1024
+VALUE_BYTES_MAX: Final = 16 * 1024
+HEADERS_MAX: Final = 20
+HEADER_BYTES_MAX: Final = 512
+SOUGHT_CHARACTERS_MAX: Final = 1_000
+NEWEST, OLDEST, OFFSET, TIME = "newest", "oldest", "offset", "time"
+PLACES: Final = (NEWEST, OLDEST, OFFSET, TIME)
+
+Document = dict[str, Any]
+
+
+class BadQueryError(ValueError):
+    """A query that says nothing; the message names the field and what to write."""
+
+
+@dataclass(frozen=True, slots=True)
+class Query:
+    """The records that are asked for. `key` and `value` are texts that must be in those of a record.
+
+    `offset` and `begin_ms` say where to begin, for `at` of that name; `partition` is None for all of them.
+    """
+
+    topic: str
+    at: str = NEWEST
+    offset: int | None = None
+    begin_ms: int | None = None
+    partition: int | None = None
+    key: bytes = b""
+    value: bytes = b""
+    count: int = COUNT
+
+    @property
+    def is_search(self) -> bool:
+        return bool(self.key or self.value)
+
+    def matches(self, record: Any) -> bool:
+        """Whether a record has both texts."""
+        return self.key in (record.key or b"") and self.value in (record.value or b"")
+
+
+def query_of(fields: Mapping[str, str]) -> Query:
+    """The query that the fields of a form stand for; empty ones are left out. Raises BadQueryError."""
+    at = fields.get("at") or NEWEST
+    if at not in PLACES:
+        raise BadQueryError(f"at: write one of {', '.join(PLACES)}")
+    if not (topic := fields.get("topic", "")):
+        raise BadQueryError("topic: name one")
+    count = _number(fields, "count") or COUNT
+    if count > COUNT_MAX:
+        raise BadQueryError(f"count: at most {COUNT_MAX}")
+    offset, begin_ms = None, None
+    if at == OFFSET and (offset := _number(fields, "where")) is None:
+        raise BadQueryError("where: write an offset, such as 120")
+    if at == TIME:
+        begin_ms = _moment(fields.get("where", ""))
+    sought = [fields.get(name, "") for name in ("key", "value")]
+    if any(len(text) > SOUGHT_CHARACTERS_MAX for text in sought):
+        raise BadQueryError(f"key, value: at most {SOUGHT_CHARACTERS_MAX} characters")
+    key, value = (text.encode(errors="surrogateescape") for text in sought)
+    return Query(topic, at, offset, begin_ms, _number(fields, "partition"), key, value, count)
+
+
+def _number(fields: Mapping[str, str], name: str) -> int | None:
+    text = fields.get(name, "").strip()
+    if not text:
+        return None
+    if not (text.isascii() and text.isdecimal()) or len(text) > len(str(2**63)):
+        raise BadQueryError(f'{name}: "{text}" is not a number')
+    return int(text)
+
+
+def _moment(text: str) -> int:
+    try:
+        found = moment_ms(text.strip())
+    except CommandError as error:
+        raise BadQueryError(f"where: {error}") from error
+    if found is None:
+        raise BadQueryError("where: now has no records yet; write a time before it, such as -5m")
+    return found
+
+
+@dataclass(slots=True)
+class Search:
+    """The findings of a search so far. Pure."""
+
+    query: Query
+    scanned: int = 0
+    scanned_bytes: int = 0
+    _found: list[tuple[tuple[int, int, int], Document]] = field(default_factory=list)
+
+    def take(self, record: Any) -> None:
+        """Look at a record; of the newest that match as many are kept as are asked for."""
+        self.scanned += 1
+        self.scanned_bytes += len(record.key or b"") + len(record.value or b"")
+        if not self.query.matches(record):
+            return
+        place = (record.timestamp, record.partition, record.offset)
+        if len(self._found) < self.query.count:
+            heapq.heappush(self._found, (place, document_of(record)))
+        elif place > self._found[0][0]:
+            heapq.heapreplace(self._found, (place, document_of(record)))
+
+    @property
+    def is_full(self) -> bool:
+        """Whether as many records were found as are asked for."""
+        return len(self._found) >= self.query.count
+
+    @property
+    def bound(self) -> str:
+        """The bound that ends the search, by its name; empty where it may go on."""
+        if self.scanned >= SCANNED_MAX:
+            return "scanned"
+        return "bytes" if self.scanned_bytes >= SCANNED_BYTES_MAX else ""
+
+    def records(self) -> list[Document]:
+        """The records: of `newest` the newest first, otherwise in the order of their times."""
+        return [found for _, found in sorted(self._found, key=lambda pair: pair[0], reverse=self.query.at == NEWEST)]
+
+
+def document_of(record: Any) -> Document:
+    """A record for the page, with texts that are cut where they are too long."""
+    headers = list(record.headers or ())
+    return {
+        "partition": record.partition,
+        "offset": record.offset,
+        "timestamp": record.timestamp,
+        "key": _cut(record.key, KEY_BYTES_MAX),
+        "value": _cut(record.value, VALUE_BYTES_MAX),
+        "keyBytes": None if record.key is None else len(record.key),
+        "valueBytes": None if record.value is None else len(record.value),
+        "isCut": len(record.value or b"") > VALUE_BYTES_MAX or len(record.key or b"") > KEY_BYTES_MAX,
+        "headers": [[name[:HEADER_BYTES_MAX], _cut(value, HEADER_BYTES_MAX)] for name, value in headers[:HEADERS_MAX]],
+        "headersOmitted": max(0, len(headers) - HEADERS_MAX),
+    }
+
+
+def _cut(data: bytes | None, bytes_max: int) -> Any:
+    """Bytes as JSON has them; of a text that is cut no half character is left."""
+    if data is None or len(data) <= bytes_max:
+        return as_text(data)
+    cut = data[:bytes_max]
+    for tail in range(4):
+        if isinstance(text := as_text(cut[: bytes_max - tail]), str):
+            return text
+    return as_text(cut)
+
+
+def read_records(
+    bootstrap: str, security: Security, query: Query, clock: Callable[[], float] = time.monotonic
+) -> Document:
+    """Read what the query asks for. `ended` says why it ended: count, end, scanned, bytes or seconds. Raises
+    CommandError and AdminError.
+    """
+    deadline = clock() + SECONDS_MAX
+    client = consumer(bootstrap, security)
+    try:
+        numbers = () if query.partition is None else (query.partition,)
+        ends = client.end_offsets(partitions_of(client, query.topic, numbers))
+        reader = Reader(client, Search(query), lambda: clock() >= deadline)
+        ended = reader.read_newest(ends) if query.at == NEWEST else reader.read_from(ends)
+    except kafka.errors.KafkaError as error:
+        raise CommandError(f"{query.topic}: {error}") from error
+    finally:
+        client.close(timeout_ms=CLOSE_MS)
+    return {"records": reader.search.records(), "scanned": reader.search.scanned, "ended": ended}
+
+
+@dataclass(frozen=True, slots=True)
+class Reader:
+    """Reads spans of partitions with a consumer for a search. Every method may raise KafkaError."""
+
+    client: Any
+    search: Search
+    is_late: Callable[[], bool]
+
+    def read_from(self, ends: Mapping[Any, int]) -> str:
+        """Read from where the query begins; returns why it ended."""
+        query = self.search.query
+        begins = begin_offsets(self.client, ends, query.offset, 0 if query.at == OLDEST else query.begin_ms)
+        return self._read({partition: (begin, ends[partition]) for partition, begin in begins.items()}, ends_full=True)
+
+    def read_newest(self, ends: Mapping[Any, int]) -> str:
+        """Read backwards from the ends, in windows that grow, each as a whole, so that a bound leaves out what is
+        oldest; returns why it ended.
+        """
+        query = self.search.query
+        first = begin_offsets(self.client, ends, begin_ms=0)
+        depth, depth_max = 0, max(1, SCANNED_MAX // len(ends))
+        size = max(1, WINDOW_RECORDS // len(ends))
+        if not query.is_search:
+            depth_max = min(query.count, depth_max)
+        while depth < depth_max:
+            size = min(size, depth_max - depth)
+            spans = {at: (max(first[at], end - depth - size), end - depth) for at, end in ends.items()}
+            spans = {at: span for at, span in spans.items() if span[0] < span[1]}
+            if not spans:
+                return "end"
+            ended = self._read(spans, ends_full=False)
+            if ended != "end":
+                return ended
+            if query.is_search and self.search.is_full:
+                return "count"
+            depth, size = depth + size, size * 2
+        return "count" if self.search.is_full else "scanned" if query.is_search else "end"
+
+    def _read(self, spans: Mapping[Any, tuple[int, int]], *, ends_full: bool) -> str:
+        """Read each span from its first offset up to the one before its last; returns why it ended. With `ends_full`
+        it ends once enough is found, and at any record; otherwise it asks for bounds behind the spans alone.
+        """
+        left = {partition for partition, (begin, end) in spans.items() if begin < end}
+        self.client.assign(sorted(left))
+        for partition in sorted(left):
+            self.client.seek(partition, spans[partition][0])
+        while left:
+            if self.is_late():
+                return "seconds"
+            for partition, records in self.client.poll(timeout_ms=POLL_MS).items():
+                for record in records if partition in left else ():
+                    if record.offset >= spans[partition][1]:
+                        break
+                    self.search.take(record)
+                    if ends_full and (self.search.is_full or self.search.bound):
+                        return "count" if self.search.is_full else self.search.bound
+            done = {partition for partition in left if self.client.position(partition) >= spans[partition][1]}
+            if done:
+                left -= done
+                self.client.pause(*done)
+        return (self.search.bound or "end") if not ends_full else "end"

@@ -1,0 +1,261 @@
+"""Serves the console: the page, its events, records of topics, users and access rules, and why a client is limited.
+
+It listens on 127.0.0.1 alone, and takes only requests that name that address as their host: a page elsewhere whose
+name leads here (DNS rebinding) gets nothing. Other sites may link to the page and ask for nothing else. Nothing here
+writes, neither to Kafka nor to a file.
+"""
+
+import asyncio
+import json
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import cache, partial
+from importlib.resources import files
+from typing import Any, Final, TypeVar
+
+from aiohttp import web
+
+from kavka_cli.output import CommandError
+from kavka_cli.target import Target
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.offsets_and_lag import Onlooker
+from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
+from kavka_top.background import aside
+from kavka_top.console import sheets
+from kavka_top.console.documents import Document, sheet_document
+from kavka_top.console.explanations import explain_client
+from kavka_top.console.records import BadQueryError, query_of, read_records
+from kavka_top.console.views import CLUSTERS, cluster_view, clusters_view
+from kavka_top.console.watch import Watch
+from kavka_top.sources import ClusterSource, Source
+
+T = TypeVar("T")
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+HOST: Final = "127.0.0.1"
+PAGE, EVENTS, RECORDS, ACCESS, EXPLAIN = "/", "/events", "/records", "/access", "/explain"
+SUBSCRIBERS_MAX: Final = 32
+QUESTIONS_AT_ONCE_MAX: Final = 4
+"""Of those that need a connection of their own."""
+HEARTBEAT_SECONDS: Final = 15.0
+EVENT_STREAM: Final = {**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
+PARTS: Final = ("page.css", "page.js")
+
+
+@cache
+def page() -> WebPage:
+    """The page as it is sent."""
+    own = files(__package__)
+    parts = {name: own.joinpath(name).read_text(encoding="utf-8") for name in PARTS}
+    return assemble(own.joinpath("page.html").read_text(encoding="utf-8"), parts)
+
+
+def refusal(request: web.Request) -> str:
+    """The reason for which a request is refused; empty where it is not."""
+    name, _, port = request.host.rpartition(":")
+    if name not in (HOST, "localhost") or port != str(_port(request)):
+        return f"this page is at http://{HOST}:{_port(request)}/ alone"
+    is_visit = request.path == PAGE and request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    if request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"} and not is_visit:
+        return "another site asks for it"
+    return ""
+
+
+def _port(request: web.Request) -> int:
+    name = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    return int(name[1]) if name else 0
+
+
+@web.middleware
+async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
+    """Refuse what this page has not asked for."""
+    if words := refusal(request):
+        return web.Response(status=403, text=f"{words}\n", headers=HEADERS)
+    return await handler(request)
+
+
+@dataclass
+class Console:
+    """The handlers. `targets` are the clusters, by their names."""
+
+    targets: Mapping[str, Target]
+    every_seconds: float = 2.0
+    make_source: Callable[[Target], Source] = field(default_factory=lambda: _source)
+    watches: dict[str, Watch] = field(init=False)
+    _subscribers: int = 0
+    _questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX))
+
+    def __post_init__(self) -> None:
+        self.watches = {
+            name: Watch(partial(self.make_source, found), self.every_seconds) for name, found in self.targets.items()
+        }
+
+    def application(self) -> web.Application:
+        """The places where they answer."""
+        pages = web.Application(client_max_size=1024, middlewares=[guard])
+        handlers = {
+            PAGE: self._page, EVENTS: self._events, RECORDS: self._records, ACCESS: self._access, EXPLAIN: self._explain
+        }  # fmt: skip
+        pages.add_routes([web.get(path, handler) for path, handler in handlers.items()])
+        pages.on_cleanup.append(self._close)
+        return pages
+
+    async def _close(self, _: web.Application) -> None:
+        for watch in self.watches.values():
+            await watch.close()
+
+    async def _page(self, _: web.Request) -> web.Response:
+        found = page()
+        return web.Response(text=found.text, content_type="text/html", charset="utf-8", headers=found.headers)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Send what a place on the page shows, now and whenever it changes, as server-sent events."""
+        cluster, view, item = (request.query.get(name) for name in ("cluster", "view", "item"))
+        if cluster is not None:
+            self._target(request)
+        if self._subscribers >= SUBSCRIBERS_MAX:
+            raise web.HTTPServiceUnavailable(text=f"{SUBSCRIBERS_MAX} pages are open already; close some\n")
+        self._subscribers += 1
+        try:
+            if cluster is None:
+                return await self._send_clusters(request)
+            shown = partial(self._document, cluster, view or "", item)
+            return await _send_events(request, [self.watches[cluster]], shown)
+        finally:
+            self._subscribers -= 1
+
+    async def _send_clusters(self, request: web.Request) -> web.StreamResponse:
+        return await _send_events(request, list(self.watches.values()), self._clusters)
+
+    def _clusters(self) -> Document:
+        found = {
+            name: (self.targets[name].bootstrap, watch.history, watch.trouble) for name, watch in self.watches.items()
+        }
+        return {**clusters_view(found), "view": CLUSTERS, "trouble": "", "clusters": list(self.targets)}
+
+    def _document(self, cluster: str, view: str, item: str | None) -> Document:
+        watch = self.watches[cluster]
+        about: Document = {"view": view, "trouble": watch.trouble, "clusters": list(self.targets)}
+        if watch.history is None:
+            return {**about, "isAwaited": True}
+        try:
+            return {**about, **cluster_view(watch.history, cluster, view, item)}
+        except LookupError:
+            return {**about, "isGone": True}
+
+    async def _records(self, request: web.Request) -> web.Response:
+        target = self._target(request)
+        try:
+            query = query_of(request.query)
+        except BadQueryError as error:
+            raise web.HTTPBadRequest(text=f"{error}\n") from error
+        return _json(await self._asked(partial(read_records, target.bootstrap, target.security, query)))
+
+    async def _access(self, request: web.Request) -> web.Response:
+        return _json(await self._asked(partial(_access_of, self._target(request))))
+
+    async def _explain(self, request: web.Request) -> web.Response:
+        target, names = self._target(request), [request.query.get(name, "") for name in ("user", "client")]
+        return _json({"text": await self._asked(partial(explain_client, target, *names))})
+
+    def _target(self, request: web.Request) -> Target:
+        name = request.query.get("cluster", "")
+        if name not in self.targets:
+            raise web.HTTPNotFound(text=f'there is no cluster "{name}" here\n')
+        return self.targets[name]
+
+    async def _asked(self, ask: Callable[[], T]) -> T:
+        """The answer to a question that needs a thread."""
+        async with self._questions:
+            try:
+                return await aside(ask)
+            except (CommandError, AdminError) as error:
+                raise web.HTTPBadGateway(text=f"{error}\n", headers=HEADERS) from error
+
+
+def _json(found: Document) -> web.Response:
+    body = json.dumps(found, allow_nan=False, ensure_ascii=False).encode(errors="replace")
+    return web.Response(body=body, content_type="application/json", charset="utf-8", headers=HEADERS)
+
+
+async def _send_events(
+    request: web.Request, watches: Sequence[Watch], shown: Callable[[], Document]
+) -> web.StreamResponse:
+    """Send the document now and after each look that changes it, until the page is left."""
+    answer, woken, last = web.StreamResponse(headers=EVENT_STREAM), asyncio.Event(), b""
+    await answer.prepare(request)
+    tasks = [asyncio.create_task(_wake(watch, woken)) for watch in watches]
+    try:
+        while True:
+            woken.clear()
+            # A thread: that of very many rows takes a while, and others wait meanwhile.
+            data = await asyncio.to_thread(_as_data, shown)
+            await answer.write(_event(data) if data != last else b": the same\n\n")
+            last = data
+            await woken.wait()
+    except ConnectionResetError:
+        return answer  # the page was left
+    finally:
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+
+async def _wake(watch: Watch, woken: asyncio.Event) -> None:
+    """Set the event after each look, and now and then without one, which tells whether the page is still there."""
+    async with watch.watched():
+        version = watch.version
+        while True:
+            version = await watch.changed_since(version, HEARTBEAT_SECONDS)
+            woken.set()
+
+
+def _as_data(shown: Callable[[], Document]) -> bytes:
+    return json.dumps(shown(), allow_nan=False, ensure_ascii=False).encode(errors="replace")
+
+
+def _event(data: bytes) -> bytes:
+    at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+    return b"event: shown\nid: " + at.encode() + b"\ndata: " + data + b"\n\n"
+
+
+def _source(target: Target) -> ClusterSource:
+    connect = partial(_onlooker, target)
+    return ClusterSource(target.name, target.bootstrap, target.urls, connect)
+
+
+def _onlooker(target: Target, bootstrap: str) -> Onlooker:
+    return Onlooker(bootstrap, target.security)
+
+
+def _access_of(target: Target) -> Document:
+    """The users and access rules of a cluster. Raises AdminError."""
+    client = Onlooker(target.bootstrap, target.security)
+    try:
+        found = client.access(sorted(client.members().brokers))
+    finally:
+        client.close()
+    users, rules = sheets.users(found.credentials, found.rules), sheets.access_rules(found.rules)
+    logins = ", ".join(sorted(found.logins)) if found.logins else sheets.UNKNOWN if found.logins is None else "none"
+    return {
+        "facts": [
+            {"name": "Authorizer", "text": "none" if found.rules is None else "yes", "tone": ""},
+            {"name": "Logins", "text": logins, "tone": ""},
+        ],
+        "sheets": [sheet_document(users, "Users"), sheet_document(rules, "Access rules (ACLs)")],
+    }
+
+
+async def serve(console: Console, port: int, tell: Callable[[str], Any]) -> None:
+    """Serve the clusters until this is cancelled; `tell` gets the address. Raises OSError where the port is taken."""
+    pages = console.application()
+    runner = web.AppRunner(pages, access_log=None, handler_cancellation=True, shutdown_timeout=0.5)
+    await runner.setup()
+    try:
+        site = web.TCPSite(runner, HOST, port)
+        await site.start()
+        tell(f"http://{HOST}:{runner.addresses[0][1]}/")
+        await asyncio.Event().wait()
+    finally:
+        await runner.cleanup()

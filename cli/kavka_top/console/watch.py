@@ -1,0 +1,84 @@
+"""Looks at a cluster again and again while somebody has its page open, and wakes those that wait for the next look."""
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from typing import Final
+
+from kavka_operator.kafka.admin import AdminError
+from kavka_top.background import aside
+from kavka_top.model import History
+from kavka_top.sources import Source
+
+LINGER_SECONDS: Final = 10.0
+"""For which looks go on when the last page was left: the next one of the same browser begins with them."""
+
+
+class Watch:
+    """The looks at one cluster, in one event loop. `trouble` says why the last one failed; empty where it did not.
+
+    A cluster that takes long to answer is left alone for as long as it took, so that it is asked half of the time at
+    most.
+    """
+
+    def __init__(self, make_source: Callable[[], Source], every_seconds: float) -> None:
+        self._make_source, self._every_seconds = make_source, every_seconds
+        self.history: History | None = None
+        self.trouble = ""
+        self.version = 0
+        self._changed = asyncio.Condition()
+        self._watchers = 0
+        self._left_at = 0.0
+        self._task: asyncio.Task[None] | None = None
+
+    @asynccontextmanager
+    async def watched(self) -> AsyncIterator[None]:
+        """Look again and again meanwhile."""
+        self._watchers += 1
+        if self._task is None or self._task.done():
+            self._task = asyncio.create_task(self._run())
+        try:
+            yield
+        finally:
+            self._watchers -= 1
+            self._left_at = time.monotonic()
+
+    async def changed_since(self, version: int, seconds: float) -> int:
+        """Wait for another look than that of a version, for so long at most; returns the version that is shown."""
+        try:
+            async with asyncio.timeout(seconds), self._changed:
+                await self._changed.wait_for(lambda: self.version != version)
+        except TimeoutError:
+            pass
+        return self.version
+
+    async def close(self) -> None:
+        """Look no more."""
+        if self._task is not None:
+            self._task.cancel()
+            await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def _is_wanted(self) -> bool:
+        return self._watchers > 0 or time.monotonic() - self._left_at < LINGER_SECONDS
+
+    async def _run(self) -> None:
+        source = self._make_source()
+        try:
+            while self._is_wanted:
+                began = time.monotonic()
+                await self._look(source)
+                await asyncio.sleep(max(self._every_seconds, time.monotonic() - began))
+        finally:
+            self.history, self.trouble = None, ""  # it would be shown as new to the next one that comes
+            source.close()
+
+    async def _look(self, source: Source) -> None:
+        try:
+            self.history, self.trouble = History.after(self.history, await aside(source.take)), ""
+        except AdminError as error:
+            self.trouble = str(error)
+        self.version += 1
+        async with self._changed:
+            self._changed.notify_all()

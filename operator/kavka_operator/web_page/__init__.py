@@ -1,0 +1,1 @@
+"""What the pages of Kavka share: the operator's console, and that of `kavka console`."""

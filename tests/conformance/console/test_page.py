@@ -1,0 +1,278 @@
+"""The pages in a real browser: `kavka console` over a broker and over a large cluster, and the operator's console.
+
+A page tells of each error of its scripts, and of each thing that its policy has refused: there is none at the end.
+"""
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from confluent_kafka import Consumer, Producer
+
+from kavka_broker.core.quota.entity import Entity
+from kavka_cli.target import Target
+from kavka_operator.domain.observed import SeenPartition
+from kavka_operator.domain.plan import AlterQuota
+from kavka_operator.kafka.broker_metrics import url_of
+from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.kafka.offsets_and_lag import Group, Members
+from kavka_operator.process.http_server import console as console_of_operator
+from kavka_operator.process.metrics import Figures
+from kavka_pytest.in_process import KafkaInProcess
+from kavka_top.console.server import Console
+from kavka_top.model import Look
+from tests.support.browser import Page, browser
+from tests.support.web import served
+from tests.unit.operator.test_console import document, node
+from tools.top_picture import Example, look
+
+pytestmark = [pytest.mark.chromium]
+
+TOPICS, GROUPS = 500, 200
+ROWS = "document.querySelectorAll('#sheets tbody tr').length"
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    with browser() as opened:
+        opened.size(1400)
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaInProcess]:
+    """A broker with records, a group that has read half of them, and a client under a quota."""
+    with KafkaInProcess(tmp_path_factory.mktemp("console")) as kafka:
+        kafka.topic("orders", partitions=2)
+        producer = Producer({"bootstrap.servers": str(kafka), "client.id": "web"})
+        for number in range(120):
+            value = json.dumps({"id": number, "item": "needle" if number == 7 else "hay"})
+            headers: dict[str, str | bytes | None] = {"trace": f"t-{number}"}
+            producer.produce("orders", value, f"k-{number}", partition=number % 2, headers=headers)
+        producer.produce("orders", b"\xff\xfe", None, partition=0)
+        producer.produce("orders", "<img src=x onerror=alert(1)>", "odd", partition=1)
+        assert producer.flush(60) == 0
+        reader = {"bootstrap.servers": str(kafka), "group.id": "billing", "auto.offset.reset": "earliest"}
+        consumer = Consumer({**reader, "client.id": "billing-1"})
+        consumer.subscribe(["orders"])
+        read = consumer.consume(60, 60)
+        assert len(read) == 60
+        consumer.commit(asynchronous=False)
+        admin = KafkaClient(str(kafka))
+        admin.perform(AlterQuota(Entity(None, "web"), {"producer_byte_rate": 2.0**20}))
+        admin.close()
+        yield kafka
+        consumer.close()
+
+
+@pytest.fixture(scope="module")
+def address(broker: KafkaInProcess) -> Iterator[str]:
+    target = Target("local", str(broker), tuple(map(url_of, broker.metrics)))
+    with served(Console({"local": target}, 0.2).application()) as url:
+        yield url
+
+
+def visit(page: Page, place: str) -> None:
+    """Open a place anew: without what was filtered and sorted there before."""
+    page.open("about:blank")
+    page.open(place)
+
+
+def sheet(name: str) -> str:
+    return f"section[aria-labelledby='title-{name}']"
+
+
+def test_from_the_clusters_to_a_record_and_its_headers(page: Page, address: str) -> None:
+    page.open(address)
+    page.until(f"{ROWS} === 1")
+    page.click("#sheets tbody a")
+    page.until("document.title.startsWith('Topics')")
+    page.until("document.querySelector('#sheets tbody')?.innerText.includes('orders')")
+    page.click("a[id='row-topics-orders']")
+    page.until("document.querySelectorAll('#records-list li').length === 50")
+    assert page.text("#records-said").startswith("50 of 100 records looked at; as many as were asked for")
+    assert page.text(sheet("partitions")).startswith("Partitions\n2\n")
+    page.until(f"document.querySelector(\"{sheet('readers')}\").innerText.includes('billing')")
+    page.write("#records-value", "needle")
+    page.press("Enter")
+    page.until("document.querySelectorAll('#records-list li').length === 1")
+    page.click("#records-list summary")
+    page.until("document.querySelector('#records-list pre') !== null")
+    shown = page.text("#records-list")
+    assert '"item": "needle"' in shown, "decoded, a field on a line of its own"
+    assert "trace: t-7" in shown
+    assert page.faults == []
+
+
+def test_records_from_an_offset_of_one_partition_and_what_is_no_text(page: Page, address: str) -> None:
+    visit(page, f"{address}#/local/topics/orders")
+    page.until("document.querySelectorAll('#records-list li').length === 50")
+    page.choose("#records-at", "offset")
+    page.choose("#records-partition", "0")
+    page.write("#records-where", "58")
+    page.click(".query button")
+    page.until("document.querySelectorAll('#records-list li').length === 3")
+    shown = page.text("#records-list")
+    assert "0 : 58" in shown
+    assert "binary, 2 bytes: //4=" in shown
+    page.choose("#records-at", "time")
+    page.write("#records-where", "soon")
+    page.click(".query button")
+    page.until("document.querySelector('#records-said').innerText.includes('is not a time')")
+    page.choose("#records-at", "newest")
+    page.choose("#records-partition", "1")
+    page.click(".query button")
+    page.until("document.querySelector('#records-list').innerText.includes('onerror')")
+    assert page.ask("document.querySelectorAll('img').length") == 0, "a value is a text"
+    assert page.faults == [
+        "Failed to load resource: the server responded with a status of 400 (Bad Request) " + url(page)
+    ]
+    page.faults.clear()
+
+
+def url(page: Page) -> str:
+    return page.faults[0].rsplit(" ", 1)[1]
+
+
+def test_new_records_come_by_themselves_where_they_are_followed(
+    page: Page, address: str, broker: KafkaInProcess
+) -> None:
+    broker.topic("followed")
+    producer = Producer({"bootstrap.servers": str(broker), "client.id": "web"})
+    producer.produce("followed", "before")
+    assert producer.flush(60) == 0
+    visit(page, f"{address}#/local/topics/followed")
+    page.until("document.querySelectorAll('#records-list li').length === 1")
+    page.click("#records-follow")
+    producer.produce("followed", "just now")
+    assert producer.flush(60) == 0
+    page.until("document.querySelector('#records-list li').innerText.includes('just now')")
+    assert page.faults == []
+
+
+def test_groups_clients_and_users_of_a_broker(page: Page, address: str) -> None:
+    visit(page, f"{address}#/local/groups/billing")
+    page.until("document.querySelector('#facts').innerText.includes('Stable')")
+    page.until(f"document.querySelector(\"{sheet('members')}\").innerText.includes('billing-1')")
+    assert "orders" in page.text(sheet("offsets"))
+    page.press("3")
+    page.until("document.querySelector('#sheets tbody')?.innerText.includes('web')")
+    page.click("a[id^='row-clients-'][href*='/web']")
+    page.until("document.querySelector('#explanation').innerText.includes('level 7, client id')")
+    assert "producer_byte_rate 1Mi" in page.text("#explanation")
+    page.press("7")
+    page.until(f"document.querySelector(\"{sheet('rules')}\")?.innerText.includes('no authorizer')")
+    assert page.faults == []
+
+
+class Large(Example):
+    """A source of looks at a cluster with very many topics and groups."""
+
+    def take(self) -> Look:
+        self._taken += 1
+        found = look(self._taken)
+        names = [f"topic-{number:03}" for number in range(TOPICS)]
+        partitions = tuple(SeenPartition(name, 0, 0, (0, 1, 2), (0, 1, 2)) for name in names)
+        ends = {(name, 0): number * self._taken for number, name in enumerate(names)}
+        groups = {
+            f"group-{number:03}": Group("Stable", "classic", (("c", "h"),), {(names[number], 0): 0})
+            for number in range(GROUPS)
+        }
+        members = Members("large", found.members.brokers, partitions)
+        return Look(found.at_s, "large", members, 1, found.quotas, ends, (), groups, found.log_dirs, found.pages)
+
+
+@pytest.fixture(scope="module")
+def large() -> Iterator[str]:
+    targets = {name: Target(name, f"{name}.example:9092") for name in ("large", "other")}
+    with served(Console(targets, 0.1, lambda _: Large()).application()) as found:
+        yield found
+
+
+def test_a_large_cluster_is_shown_fifty_rows_at_a_time_filtered_and_sorted(page: Page, large: str) -> None:
+    visit(page, f"{large}#/large/topics")
+    page.until(f"{ROWS} === 50")
+    assert page.text("#sheets .count") == str(TOPICS)
+    page.press("]")
+    page.until("document.querySelector('.pager').innerText.includes('51 to 100 of 500')")
+    page.press("/")
+    page.call("Input.insertText", text="topic-49 !topic-491")
+    page.until(f"{ROWS} === 9")
+    assert page.text("#sheets .count") == "9 of 500"
+    page.click("#head-topics-0")
+    page.until("document.querySelector('#sheets tbody tr').innerText.startsWith('topic-490')")
+    page.click("#head-topics-0")
+    page.until("document.querySelector('#sheets tbody tr').innerText.startsWith('topic-499')")
+    assert page.ask("document.querySelector('th[aria-sort]').getAttribute('aria-sort')") == "descending"
+    visit(page, f"{large}#/large/groups")
+    page.until(f"{ROWS} === 50")
+    assert page.text("#sheets .count") == str(GROUPS)
+    assert page.faults == []
+
+
+def test_a_look_keeps_the_row_that_has_the_focus_and_a_pause_keeps_all(page: Page, large: str) -> None:
+    visit(page, f"{large}#/large/topics")
+    page.until(f"{ROWS} === 50")
+    page.click("#head-topics-0")
+    page.until("document.querySelector('#row-topics-topic-007') !== null")
+    page.ask("document.querySelector('#row-topics-topic-007').focus()")
+    first = page.text("#sheets tbody")
+    page.until(f"document.querySelector('#sheets tbody').innerText !== {json.dumps(first)}")
+    assert page.ask("document.activeElement.id") == "row-topics-topic-007"
+    page.press("p")
+    page.until("document.querySelector('#state').innerText.startsWith('paused')")
+    shown = page.text("#sheets tbody")
+    page.until("pending !== null")
+    assert page.text("#sheets tbody") == shown
+    page.press("p")
+    page.until("document.querySelector('#state').innerText === 'live'")
+    assert page.faults == []
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_every_place_fits_its_width_and_is_spoken(page: Page, large: str, address: str, width: int) -> None:
+    page.size(width, is_dark=width < 600)
+    views = ("topics", "groups", "clients", "quotas", "nodes", "transactions")
+    places = [large, *(f"{large}#/large/{view}" for view in views)]
+    places += [f"{address}#/local/{rest}" for rest in ("topics/orders", "groups/billing", "clients//web", "access")]
+    for place in places:
+        visit(page, place)
+        page.until("document.querySelector('#sheets tbody tr, #sheets .note') !== null")
+        assert page.ask("document.documentElement.scrollWidth") <= width, place
+        spoken = page.spoken()
+        nameless = [role for role, name in spoken if role in {"button", "link", "searchbox", "combobox"} and not name]
+        assert nameless == [], place
+        roles = {role for role, _ in spoken}
+        assert roles >= {"banner", "main", "navigation", "heading", "status"}, place
+        if page.ask(ROWS):
+            assert roles >= {"table", "columnheader", "cell"}, place
+    assert page.faults == []
+    page.size(1400)
+
+
+def test_the_page_says_that_its_console_has_ended(page: Page) -> None:
+    with served(Console({"m": Target("m", "b")}, 0.1, lambda _: Example()).application()) as found:
+        visit(page, f"{found}#/m/topics")
+        page.until("document.querySelector('#state').innerText === 'live'")
+    page.until("document.querySelector('#state').innerText.includes('does not answer')")
+    assert page.text("#sheets tbody").startswith("clicks"), "what was there stays"
+    page.faults.clear()  # the connection that was refused
+
+
+def test_the_operators_page_runs_under_its_own_policy(page: Page, tmp_path: Path) -> None:
+    status = {"brokers": 3, "readyBrokers": 2, "nodes": [node(number, rack="ab"[number % 2]) for number in range(3)]}
+    documents = [document("KafkaCluster", "main", status), document("Topic", "orders", {"partitions": 3})]
+    documents.append(document("ClientQuota", "etl", {"applied": {"producer_byte_rate": 2.0**20}, "used": "93%"}))
+    pages = console_of_operator(Figures(is_active=True, listed_at=1.0, documents=lambda: documents))
+    with served(pages) as found:
+        for width in (1400, 390):
+            page.size(width)
+            page.open(found)
+            page.until("document.querySelector('#state').innerText === 'live'")
+            assert "2 of 3" in page.text("section.card")
+            assert "produce 1.0 MiB/s" in page.text("#quotas-table")
+            assert page.ask("document.documentElement.scrollWidth") <= width
+            page.picture(tmp_path / f"operator-{width}.png")
+    assert page.faults == []
+    page.size(1400)

@@ -1,0 +1,166 @@
+"""Records for the page: what a form asks for, which records match, and where a search ends."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from kavka_top.console import records as module
+from kavka_top.console.records import BadQueryError, Query, Reader, Search, document_of, query_of
+
+
+def record(offset: int, value: bytes | None = b"v", key: bytes | None = b"k", **others: Any) -> Any:
+    fields = {"partition": 0, "timestamp": 1000 + offset, "headers": (), **others}
+    return SimpleNamespace(offset=offset, key=key, value=value, **fields)
+
+
+@dataclass
+class Client:
+    """A consumer of partitions whose offsets begin at 0; `polls` are the offsets that each poll has returned."""
+
+    ends: Mapping[int, int]
+    make: Callable[[int, int], Any] = lambda partition, offset: record(offset, partition=partition)
+    at_once: int = 3
+    polls: list[list[int]] = field(default_factory=list)
+    _positions: dict[int, int] = field(default_factory=dict)
+    _paused: set[int] = field(default_factory=set)
+
+    def assign(self, partitions: list[int]) -> None:
+        self._positions, self._paused = dict.fromkeys(partitions, -1), set()
+
+    def seek(self, partition: int, offset: int) -> None:
+        self._positions[partition] = offset
+
+    def pause(self, *partitions: int) -> None:
+        self._paused.update(partitions)
+
+    def position(self, partition: int) -> int:
+        return self._positions[partition]
+
+    def beginning_offsets(self, partitions: list[int]) -> dict[int, int]:
+        return dict.fromkeys(partitions, 0)
+
+    def poll(self, timeout_ms: int) -> dict[int, list[Any]]:
+        assert timeout_ms > 0
+        found = {}
+        for partition in sorted(self._positions.keys() - self._paused):
+            first = self._positions[partition]
+            offsets = range(first, min(self.ends[partition], first + self.at_once))
+            self._positions[partition] = first + len(offsets)
+            found[partition] = [self.make(partition, offset) for offset in offsets]
+        self.polls.append([found.offset for several in found.values() for found in several])
+        return found
+
+
+def searched(client: Client, **query: Any) -> tuple[str, list[tuple[int, int]], int]:
+    """Why a search ended, what it found by partition and offset, and how many records it looked at."""
+    reader = Reader(client, Search(Query("t", **query)), lambda: False)
+    ended = reader.read_newest(client.ends) if reader.search.query.at == "newest" else reader.read_from(client.ends)
+    found = [(shown["partition"], shown["offset"]) for shown in reader.search.records()]
+    return ended, found, reader.search.scanned
+
+
+def test_the_newest_come_first_and_no_more_is_read_than_they_need() -> None:
+    client = Client({0: 1000}, at_once=500)
+    assert searched(client, count=5) == ("count", [(0, offset) for offset in range(999, 994, -1)], 5)
+
+
+def test_of_few_records_all_are_shown() -> None:
+    assert searched(Client({0: 3, 1: 0, 2: 1}), count=50) == ("end", [(0, 2), (0, 1), (2, 0), (0, 0)], 4)
+
+
+def test_the_newest_of_several_partitions_are_those_of_the_greatest_times() -> None:
+    def make(partition: int, offset: int) -> Any:
+        return record(offset, partition=partition, timestamp=offset + 100 * partition)
+
+    assert searched(Client({0: 40, 1: 40}, make), count=3)[1] == [(1, 39), (1, 38), (1, 37)]
+
+
+def test_a_search_goes_backwards_until_it_has_found_enough(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOW_RECORDS", 4)
+
+    def make(_: int, offset: int) -> Any:
+        return record(offset, b"needle" if offset in {10, 90, 93} else b"hay")
+
+    client = Client({0: 100}, make, at_once=50)
+    assert searched(client, value=b"needle", count=2) == ("count", [(0, 93), (0, 90)], 12), "4 and 8, from the end"
+    assert searched(client, value=b"needle", count=50) == ("end", [(0, 93), (0, 90), (0, 10)], 100)
+
+
+def test_a_bound_leaves_out_what_is_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WINDOW_RECORDS", 4)
+    monkeypatch.setattr(module, "SCANNED_MAX", 10)
+
+    def make(_: int, offset: int) -> Any:
+        return record(offset, b"needle" if offset in {10, 99} else b"hay")
+
+    assert searched(Client({0: 100}, make), value=b"needle") == ("scanned", [(0, 99)], 10)
+
+
+def test_from_a_place_it_goes_on_until_it_has_found_enough() -> None:
+    client = Client({0: 100})
+    assert searched(client, at="offset", offset=40, count=4)[:2] == ("count", [(0, at) for at in (40, 41, 42, 43)])
+    assert searched(client, at="offset", offset=98, count=4)[:2] == ("end", [(0, 98), (0, 99)])
+    assert searched(client, at="oldest", count=1)[:2] == ("count", [(0, 0)])
+
+
+def test_bytes_are_bounded_and_what_is_beyond_the_end_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SCANNED_BYTES_MAX", 25)
+    client = Client({0: 100}, lambda _, offset: record(offset, b"x" * 9))
+    assert searched(client, at="oldest")[::2] == ("bytes", 3)
+    late = Client({0: 100})
+    late.ends = {0: 2}  # what comes meanwhile is not read
+    assert searched(late, at="oldest", count=50)[1] == [(0, 0), (0, 1)]
+
+
+def test_a_partition_that_does_not_answer_ends_with_the_time() -> None:
+    times = iter([False, False, True])
+    reader = Reader(Client({0: 5}, at_once=0), Search(Query("t", at="oldest")), lambda: next(times))
+    assert reader.read_from({0: 5}) == "seconds"
+
+
+def test_keys_and_values_are_matched_as_bytes() -> None:
+    query = Query("t", key="é".encode(), value=b"b")
+    assert query.matches(record(0, b"abc", "caf\u00e9".encode()))
+    assert not query.matches(record(0, b"abc", b"cafe"))
+    assert not query.matches(record(0, None, "é".encode()))
+
+
+def test_a_long_value_is_cut_at_a_whole_character() -> None:
+    shown = document_of(record(0, "é".encode() * module.VALUE_BYTES_MAX, b"\xff", headers=[("h", b"1")] * 30))
+    assert shown["value"] == "é" * (module.VALUE_BYTES_MAX // 2)
+    assert (shown["isCut"], shown["valueBytes"]) == (True, 2 * module.VALUE_BYTES_MAX)
+    assert shown["key"] == {"base64": "/w=="}
+    assert (len(shown["headers"]), shown["headersOmitted"]) == (module.HEADERS_MAX, 10)
+    assert document_of(record(0, None, None))["value"] is None
+    odd = document_of(record(0, b"\xff" * (module.VALUE_BYTES_MAX + 5)))
+    assert set(odd["value"]) == {"base64"}
+
+
+def test_a_form_is_read() -> None:
+    fields = {"topic": "t", "at": "offset", "where": " 12 ", "partition": "3", "key": "k", "value": "", "count": "7"}
+    assert query_of(fields) == Query("t", "offset", 12, None, 3, b"k", b"", 7)
+    assert query_of({"topic": "t"}) == Query("t")
+    assert query_of({"topic": "t", "at": "time", "where": "2026-11-28T19:00:00Z"}).begin_ms == 1_795_892_400_000
+
+
+@pytest.mark.parametrize(
+    ("fields", "words"),
+    [
+        ({}, "topic"),
+        ({"topic": "t", "at": "elsewhere"}, "at: write one of"),
+        ({"topic": "t", "count": "201"}, "at most 200"),
+        ({"topic": "t", "count": "-1"}, "not a number"),
+        ({"topic": "t", "partition": "²"}, "not a number"),
+        ({"topic": "t", "at": "offset"}, "an offset"),
+        ({"topic": "t", "at": "offset", "where": "9" * 40}, "not a number"),
+        ({"topic": "t", "at": "time", "where": "soon"}, "is not a time"),
+        ({"topic": "t", "at": "time", "where": "now"}, "-5m"),
+        ({"topic": "t", "key": "x" * 1001}, "characters"),
+    ],
+)
+def test_a_form_that_says_nothing_is_refused_by_its_field(fields: dict[str, str], words: str) -> None:
+    with pytest.raises(BadQueryError, match=words):
+        query_of(fields)

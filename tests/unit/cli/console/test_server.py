@@ -1,0 +1,208 @@
+"""The console's port: who is let in, what it answers, and that it looks only while a page is open."""
+
+import asyncio
+import json
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
+from typing import Any
+
+import pytest
+from aiohttp import ClientResponse
+from aiohttp.test_utils import TestClient, TestServer
+
+from kavka_cli.target import Target
+from kavka_operator.kafka.admin import AdminError
+from kavka_top.console import server as module
+from kavka_top.console import watch as watches
+from kavka_top.console.server import Console, page
+from kavka_top.console.watch import Watch
+from kavka_top.model import Look
+from tests.support.waiting import until
+from tools.top_picture import Example
+
+NAME = "main"
+TARGETS = {NAME: Target(NAME, "127.0.0.1:1")}
+
+
+class Away:
+    """A cluster that does not answer."""
+
+    def take(self) -> Look:
+        raise AdminError("no broker answers")
+
+    def close(self) -> None:
+        pass
+
+
+@asynccontextmanager
+async def served(make: Callable[[Target], Any] = lambda _: Example()) -> AsyncIterator[TestClient[Any, Any]]:
+    console = Console(TARGETS, 0.01, make)
+    async with TestClient(TestServer(console.application(), host="127.0.0.1")) as client:
+        yield client
+
+
+def play(scenario: Callable[[TestClient[Any, Any]], Awaitable[None]], make: Any = lambda _: Example()) -> None:
+    async def run() -> None:
+        async with served(make) as client:
+            await scenario(client)
+
+    asyncio.run(run())
+
+
+async def shown(answer: ClientResponse) -> Any:
+    """The document of the next event."""
+    while True:
+        line = await answer.content.readline()
+        assert line, "the events have ended"
+        if line.startswith(b"data: "):
+            return json.loads(line.removeprefix(b"data: "))
+
+
+def test_the_page_is_one_file_with_a_policy_and_builds_nothing_of_text() -> None:
+    text, policy = page().text.replace("http://www.w3.org/2000/svg", ""), page().policy  # the name of SVG
+    for word in (
+        "innerHTML",
+        "outerHTML",
+        "insertAdjacentHTML",
+        "document.write",
+        "eval(",
+        " src=",
+        "http://",
+        "https://",
+    ):
+        assert word not in text
+    assert " style=" not in text, "the policy would not let it in"
+    assert text.count("<script") == text.count("<script>") == text.count("<style>") == 1
+    assert "/* page.js */" not in text
+    assert policy.startswith("default-src 'none'; script-src 'sha256-")
+    assert "unsafe" not in policy
+
+
+def test_the_page_is_sent_with_its_policy_and_nothing_can_be_written() -> None:
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        answer = await client.get("/")
+        assert (answer.status, await answer.text()) == (200, page().text)
+        assert answer.headers["Content-Security-Policy"] == page().policy
+        for path in ("/", "/events", "/records", "/access", "/explain"):
+            for method in ("post", "put", "delete", "patch"):
+                assert (await getattr(client, method)(path)).status == 405
+
+    play(scenario)
+
+
+@pytest.mark.parametrize(
+    ("headers", "status"),
+    [
+        ({"Host": "localhost:{port}"}, 200),
+        ({"Host": "kavka.example:{port}"}, 403),
+        ({"Host": "127.0.0.1"}, 403),
+        ({"Host": "127.0.0.1:1"}, 403),
+        ({"Host": "127.0.0.1.example:{port}"}, 403),
+        ({"Sec-Fetch-Site": "same-origin"}, 200),
+        ({"Sec-Fetch-Site": "none"}, 200),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}, 200),
+        ({"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "no-cors"}, 403),
+        ({"Sec-Fetch-Site": "same-site", "Sec-Fetch-Mode": "cors"}, 403),
+    ],
+)
+def test_only_what_names_this_address_and_comes_from_this_page_is_answered(
+    headers: dict[str, str], status: int
+) -> None:
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        sent = {name: value.format(port=client.port) for name, value in headers.items()}
+        assert (await client.get("/", headers=sent)).status == status
+
+    play(scenario)
+
+
+def test_another_site_may_lead_to_the_page_and_to_nothing_else() -> None:
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        headers = {"Sec-Fetch-Site": "cross-site", "Sec-Fetch-Mode": "navigate"}
+        for path in ("/records?cluster=main&topic=t", "/events", "/access?cluster=main", "/explain?cluster=main"):
+            assert (await client.get(path, headers=headers)).status == 403
+
+    play(scenario)
+
+
+def test_events_show_a_place_again_after_each_look() -> None:
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        async with client.get("/events", params={"cluster": NAME, "view": "topics"}) as answer:
+            assert answer.content_type == "text/event-stream"
+            assert (await shown(answer)).get("isAwaited")
+            first = await shown(answer)
+            assert first["sheets"][0]["rows"][0]["key"] == "__consumer_offsets"
+            assert await shown(answer) != first
+        async with client.get("/events") as answer:
+            assert (await shown(answer))["sheets"][0]["rows"][0]["key"] == NAME
+        async with client.get("/events", params={"cluster": NAME, "view": "topics", "item": "none"}) as answer:
+            found = await shown(answer)
+            assert found.get("isGone") or found.get("isAwaited")
+        assert (await client.get("/events", params={"cluster": "other", "view": "topics"})).status == 404
+
+    play(scenario)
+
+
+def test_a_cluster_that_does_not_answer_is_told_so() -> None:
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        async with client.get("/events", params={"cluster": NAME, "view": "topics"}) as answer:
+            while not (found := await shown(answer))["trouble"]:
+                pass
+            assert (found["trouble"], found.get("isAwaited")) == ("no broker answers", True)
+
+    play(scenario, lambda _: Away())
+
+
+def test_pages_that_are_open_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "SUBSCRIBERS_MAX", 1)
+
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        async with client.get("/events") as answer:
+            await shown(answer)
+            assert (await client.get("/events")).status == 503
+
+    play(scenario)
+
+
+def test_a_question_that_says_nothing_or_is_not_answered_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+    def refuse(*_: Any) -> Any:
+        raise AdminError("not allowed")
+
+    monkeypatch.setattr(module, "read_records", refuse)
+
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        answer = await client.get("/records", params={"cluster": NAME, "topic": "t", "count": "many"})
+        assert (answer.status, "not a number" in await answer.text()) == (400, True)
+        answer = await client.get("/records", params={"cluster": NAME, "topic": "t"})
+        assert (answer.status, await answer.text()) == (502, "not allowed\n")
+        assert (await client.get("/records", params={"topic": "t"})).status == 404
+
+    play(scenario)
+
+
+def test_it_looks_only_while_a_page_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watches, "LINGER_SECONDS", 0.0)
+    made: list[Example] = []
+    closed: list[Example] = []
+
+    class Counted(Example):
+        def close(self) -> None:
+            closed.append(self)
+
+    def make() -> Example:
+        made.append(Counted())
+        return made[-1]
+
+    async def scenario() -> None:
+        watch = Watch(make, 0.001)
+        assert (watch.history, made) == (None, [])
+        for times in (1, 2):
+            async with watch.watched(), watch.watched():
+                version = await watch.changed_since(await watch.changed_since(watch.version, 60), 60)
+                assert version == watch.version
+                assert watch.history is not None
+            await until(lambda times=times: len(closed) == times)  # type: ignore[misc]
+            assert watch.history is None, "an old look is not shown as new"
+        assert len(made) == 2
+        await watch.close()
+
+    asyncio.run(scenario())
