@@ -47,12 +47,21 @@ def class_path() -> str:
 
 def streams_class_path() -> str:
     """The class path of Kafka Streams, whose jars are fetched where they are not there yet: 70 MB are RocksDB."""
-    here = HERE / "streams"
-    directory = cache_home() / "kavka-kafka" / f"{VERSION}-streams" / "libs"
+    return f"{_more_jars('streams')}/*"
+
+
+def connect_class_path() -> str:
+    """The class path of Kafka Connect with MirrorMaker 2 and the connector of files."""
+    return f"{class_path()}:{_more_jars('connect')}/*"
+
+
+def _more_jars(name: str) -> Path:
+    """The directory of what tools/kafka/NAME lists, fetched where it is not there yet."""
+    directory = cache_home() / "kavka-kafka" / f"{VERSION}-{name}" / "libs"
     if not (directory.parent / COMPLETE).exists():
-        fetch(directory, here)
+        fetch(directory, HERE / name)
         (directory.parent / COMPLETE).touch()
-    return f"{directory}/*"
+    return directory
 
 
 def fetch(directory: Path, here: Path) -> None:

@@ -61,6 +61,8 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/security/test_delegation_tokens_agree.py": 17,
     "tests/conformance/security/test_kafka_users.py": 37,
     "tests/conformance/storage/test_same_directory.py": 23,
+    "tests/conformance/mirroring/test_mirror_maker.py": 80,
+    "tests/conformance/transactions/test_connect.py": 20,
     # A server of its own, and Spark.
     "tests/conformance/analytics/test_chains_by_spark.py": 90,
     "tests/conformance/analytics/test_delta_by_spark.py": 105,
