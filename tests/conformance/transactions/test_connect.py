@@ -1,4 +1,4 @@
-"""A source connector of Kafka Connect with exactly-once, whose worker is killed while it reads: each line comes once."""
+"""A source connector of Kafka Connect with exactly-once, whose worker is killed: each line comes once."""
 
 import json
 import time

@@ -13,8 +13,8 @@ NOTHING: Final[Mapping[int, Partition]] = MappingProxyType({})
 
 
 class HostedPartitions:
-    """What broker `node_id` hosts of what the image places on it. `is_opening` says whether a partition that is not
-    here will be in a moment.
+    """The replicas of broker `node_id`, of those that the image places on it. `is_opening` says whether a partition
+    that is not here will be in a moment.
     """
 
     def __init__(self, node_id: int, metadata: Metadata, is_opening: Callable[[Place], bool]) -> None:
