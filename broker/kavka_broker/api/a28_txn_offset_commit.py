@@ -2,6 +2,8 @@
 
 - The offsets are staged until the transaction's marker comes; who asks for stable offsets meanwhile is told to wait.
 - A client that names a member must be one of the running generation (KIP-447). One that names none may always commit.
+- A member of a consumer group (KIP-848) may be in a later epoch, if it has had all of the partitions since the one that
+  it names (KIP-1251); otherwise ILLEGAL_GENERATION.
 - The transaction must be known to write here: version 5 has the group's partition added (transaction version 2), for
   older ones the producer has done it by AddOffsetsToTxn.
 - Answered when the offsets are committed in `__consumer_offsets`.
@@ -93,7 +95,7 @@ async def stage(
     """Append the offsets, an error for each; a future of the commit. Raises BrokerError."""
     if not request.transactional_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST)
-    checked_shard(request, broker)
+    checked_shard(request, commits, broker)
     index = broker.groups.partition_of(request.group_id)
     assert index is not None, "a shard without a topic"
     producers = broker.partitions.leader(OFFSETS_TOPIC, index).log.producers
@@ -101,24 +103,25 @@ async def stage(
     coordinators = broker.writes.coordinators
     async with coordinators.turns.of(request.transactional_id):
         if producers.is_in_transaction(*producer):
-            return checked_shard(request, broker).staging.stage(request.group_id, producer, commits)
+            return checked_shard(request, commits, broker).staging.stage(request.group_id, producer, commits)
         adds = client.version >= ADDS_FROM
         try:
             codes = await ask_for_verdicts(
                 coordinators, request.transactional_id, producer, {(OFFSETS_TOPIC, index): producers}, adds=adds
             )
             # Everything may have changed meanwhile.
-            shard = checked_shard(request, broker)
+            shard = checked_shard(request, commits, broker)
             check_verdict(producers, producer, codes.get((OFFSETS_TOPIC, index), ErrorCode.INVALID_TXN_STATE), client)
             return shard.staging.stage(request.group_id, producer, commits)
         finally:
             producers.forget_verdict(request.producer_id)
 
 
-def checked_shard(request: TxnOffsetCommitRequest, broker: Broker) -> Shard:
+def checked_shard(request: TxnOffsetCommitRequest, commits: list[Commit], broker: Broker) -> Shard:
     """The group's shard, once it is certain that this client may commit. Raises BrokerError."""
     shard = broker.groups.shard(request.group_id)
-    shard.staging.check(request.group_id, request.generation_id, request.member_id, request.group_instance_id)
+    member = request.member_id, request.group_instance_id
+    shard.staging.check(request.group_id, request.generation_id, *member, commits)
     return shard
 
 

@@ -1,7 +1,7 @@
 """Offsets that transactions commit to the groups of a shard: staged, and taken over when the marker comes."""
 
 import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Final
 
 from kavka_broker.coordinator.offset_expiration import OffsetExpiration
@@ -48,11 +48,14 @@ class Staging:
         self._now_ms = now_ms
         self._slices = slices
 
-    def check(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> None:
-        """Check that this client may commit in a transaction now. Raises BrokerError."""
+    def check(
+        self, group_id: str, generation: int, member_id: str, instance_id: str | None, commits: Iterable[Commit]
+    ) -> None:
+        """Check that this client may commit this in a transaction now. Raises BrokerError."""
         consumers, group = self._image.consumer_groups.get(group_id), self._image.groups.get(group_id)
         if consumers is not None:
-            committing.check_transactional_committer(consumers, generation, member_id)
+            places = [(commit.topic_id, commit.partition) for commit in commits]
+            committing.check_transactional_committer(consumers, generation, member_id, instance_id, places)
         elif group is not None:
             check_transactional_committer(group, generation, member_id, instance_id)
         elif group_id in self._image.share_groups:

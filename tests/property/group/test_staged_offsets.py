@@ -43,7 +43,7 @@ def play(world: World, number: int, what: str, index: int, producer_id: int) -> 
             case "commit":
                 world.shard.commit("g", -1, "", None, [Commit("t", index, number)], -1, 9)
             case "stage":
-                world.shard.staging.check("g", -1, "", None)
+                world.shard.staging.check("g", -1, "", None, [])
                 world.shard.staging.stage("g", (producer_id, 0), [Commit("t", index, number)])
             case "end" | "abort":
                 mark(world, producer_id, commits=what == "end")

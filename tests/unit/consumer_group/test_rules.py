@@ -452,9 +452,30 @@ def test_commits_are_judged_by_epoch_and_partitions() -> None:
     assert commit(now, version=8) is ErrorCode.UNSUPPORTED_VERSION
     assert commit(-1, "") is ErrorCode.UNKNOWN_MEMBER_ID
     assert code_of(committing.check_committer, ConsumerGroup("e"), -1, "", 9, owned) is ErrorCode.NONE
-    assert code_of(committing.check_transactional_committer, group, first, "A0") is ErrorCode.ILLEGAL_GENERATION
-    assert code_of(committing.check_transactional_committer, group, now, "A0") is ErrorCode.NONE
-    assert code_of(committing.check_transactional_committer, group, -1, "") is ErrorCode.NONE
+
+
+def test_transactional_commits_are_judged_by_epoch_and_partitions() -> None:
+    world = World(t=2)
+    world.join("A")
+    world.beat("A")
+    first = world.clients["A"].epoch
+    world.topics.put("t", 4)
+    world.settle()
+    group, topic_id, now = world.group, world.topics.by_name["t"].topic_id, world.member("A").epoch
+    owned = [(topic_id, 0), (topic_id, 1)]
+
+    def commit(epoch: int, member_id: str = "A0", instance_id: str | None = None, places: Any = owned) -> ErrorCode:
+        return code_of(committing.check_transactional_committer, group, epoch, member_id, instance_id, places)
+
+    assert commit(now, places=[(topic_id, 9)]) is ErrorCode.NONE
+    assert commit(first) is ErrorCode.NONE
+    assert commit(first, places=[*owned, (topic_id, 2)]) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(now + 1) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(-1) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(-1, "") is ErrorCode.NONE
+    assert commit(-1, "", "i") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert commit(now, "B") is ErrorCode.UNKNOWN_MEMBER_ID
+    assert code_of(committing.check_transactional_committer, ConsumerGroup("e"), -1, "B", None, owned) is ErrorCode.NONE
 
 
 def test_a_fetch_names_the_members_present_epoch_or_no_member() -> None:

@@ -28,10 +28,15 @@ def check_committer(group: ConsumerGroup, epoch: int, member_id: str, version: i
     if version < EPOCH_VERSION:
         problem = f"OffsetCommit version {EPOCH_VERSION} or above must be used by members of this group."
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, problem)
-    if epoch == member.epoch:
-        return
-    if not 0 <= epoch < member.epoch or not all(_since(member, *place) <= epoch for place in places):
+    if not _is_current(member, epoch, places):
         raise _stale(member, epoch)
+
+
+def _is_current(member: ConsumerMember, epoch: int, places: Iterable[Place]) -> bool:
+    """Whether the member may commit these partitions in this epoch."""
+    if epoch == member.epoch:
+        return True
+    return 0 <= epoch < member.epoch and all(_since(member, *place) <= epoch for place in places)
 
 
 def _since(member: ConsumerMember, topic_id: bytes, index: int) -> int:
@@ -43,13 +48,16 @@ def _since(member: ConsumerMember, topic_id: bytes, index: int) -> int:
     return member.epoch
 
 
-def check_transactional_committer(group: ConsumerGroup, epoch: int, member_id: str) -> None:
-    """Check that this client may commit in a transaction now; a producer that names no member may always. Raises
-    BrokerError, with the error that producers know: an older epoch is a reason to abort.
+def check_transactional_committer(
+    group: ConsumerGroup, epoch: int, member_id: str, instance_id: str | None, places: Iterable[Place]
+) -> None:
+    """Check that this client may commit offsets of all these partitions in a transaction now; a producer that names no
+    member may always. Raises BrokerError, with the error that producers know: such an epoch is a reason to abort.
     """
-    if epoch < 0 and (not group.members or not member_id):
+    if epoch < 0 and (not group.members or (epoch == -1 and not member_id and instance_id is None)):
         return
-    if epoch != (member := member_of(group, member_id)).epoch:
+    member = member_of(group, member_id)
+    if not _is_current(member, epoch, places):
         raise BrokerError(ErrorCode.ILLEGAL_GENERATION, _stale(member, epoch).message)
 
 
