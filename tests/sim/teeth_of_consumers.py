@@ -7,8 +7,9 @@ from typing import Any
 from kavka_broker.coordinator import group_commands
 from kavka_broker.coordinator.consumer_groups import ConsumerGroups
 from kavka_broker.coordinator.group_commands import Heard, Outcome
+from kavka_broker.coordinator.member_fencing import MemberFencing
 from kavka_broker.core.consumer_group import committing, heartbeat, records
-from kavka_broker.core.consumer_group.heartbeat import View
+from kavka_broker.core.consumer_group.heartbeat import Change, View
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember
 from kavka_broker.core.group import image
 from kavka_broker.core.group.records import KeyedRecord
@@ -35,7 +36,7 @@ def partitions_before_they_are_given_up(patch: Patch) -> None:
 def members_are_answered_before_the_commit(patch: Patch) -> None:
     carry_out = ConsumerGroups._carry_out
 
-    def carry_out_hastily(self: ConsumerGroups, outcome: Outcome) -> Heard:
+    def carry_out_hastily(self: ConsumerGroups, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
         change, _ = carry_out(self, outcome)
         return change, None
 
@@ -133,7 +134,7 @@ def partitions_outlive_their_member(patch: Patch) -> None:
 
 @tooth("a member's session never ends", "pause", 10, workloads="consumers", hectic=True)
 def sessions_never_end(patch: Patch) -> None:
-    patch.setattr(ConsumerGroups, "_expired", lambda *_: None)
+    patch.setattr(MemberFencing, "_expired", lambda *_: None)
 
 
 @tooth("a new coordinator waits for no member's session", "kill", 10, workloads="consumers", hectic=True)

@@ -33,7 +33,6 @@ LARGE_CLASSES: Final = {
     "quorum.py::Quorum": 41,
     "raft_driver.py::RaftDriver": 29,
     "segment.py::Segment": 38,
-    "group_shard.py::Shard": 29,
     "store.py::Store": 26,
     "supervisor.py::Supervisor": 32,
 }

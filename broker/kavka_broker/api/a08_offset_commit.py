@@ -2,7 +2,8 @@
 
 - From a member: its generation must be the running one, and the commit counts as a heartbeat.
 - From a member of the new protocol (KIP-848), from version 9 on: its epoch must be the one it is in, or one since which
-  it has had all of the partitions (KIP-1251); STALE_MEMBER_EPOCH otherwise.
+  it has had all of the partitions (KIP-1251); STALE_MEMBER_EPOCH otherwise. So with a member of the classic protocol in
+  such a group, of any version, but ILLEGAL_GENERATION.
 - From anybody, with generation -1, while the group has no members; a group that does not exist begins to.
 - A topic or partition that does not exist gets an error of its own, as does metadata that is too large.
 - Answered when the offsets are committed in `__consumer_offsets`.

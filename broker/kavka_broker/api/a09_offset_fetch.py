@@ -4,7 +4,8 @@
 - Without topics (null): everything that the group has committed.
 - With `require_stable` (from 7), an offset that an open transaction may change is UNSTABLE_OFFSET_COMMIT (KIP-447).
 - Of a group of the new protocol (KIP-848) a member that names itself, from version 9 on, must be in the epoch that it
-  names: UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH. Classic groups do not look at that.
+  names: UNKNOWN_MEMBER_ID or STALE_MEMBER_EPOCH, of the classic protocol ILLEGAL_GENERATION. Classic groups do not look
+  at that.
 Versions: errors stand at each partition in 1, at the top from 2; flexible from 6; many groups from 8; topic ids in 10.
 """
 

@@ -4,9 +4,11 @@
 - A static member (from 5) takes the place of its predecessor; a stable group does not rebalance for it.
 - Answered when the generation is formed; the leader's answer lists the members and their metadata.
 - A member that names more than `PROTOCOLS_MAX` protocols is refused with INVALID_REQUEST.
+- In a consumer group (KIP-848) it is answered at once: no member leads, and the generation is the member's epoch.
 - What waits is the answer: the bytes of the request do not count in `queued.max.request.bytes` any more.
 - Versions 0 and 1 of consumers have no rebalance timeout: it is the session's.
-Versions: flexible from 6, protocol type in the answer from 7, a reason from 8, skip_assignment from 9.
+Versions: flexible from 6, protocol type in the answer from 7, where no protocol is null, a reason from 8,
+skip_assignment from 9.
 """
 
 import asyncio
@@ -20,6 +22,7 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
 
 KNOWN_ID_VERSION = 4
+NO_PROTOCOL_VERSION = 7
 SKIP_ASSIGNMENT_VERSION = 9
 
 Token = asyncio.Future[JoinGroupResponse]
@@ -33,9 +36,21 @@ def join_group(request: JoinGroupRequest, broker: Broker, client: Client) -> Joi
         return JoinGroupResponse(error_code=ErrorCode.INVALID_REQUEST, member_id=request.member_id)
     shard = broker.groups.shard(request.group_id)
     token: Token = asyncio.get_running_loop().create_future()
+    if client.version >= NO_PROTOCOL_VERSION:
+        token.add_done_callback(without_protocol)
     shard.join(request.group_id, command_of(request, token, broker, client))
     client.forget_request()
-    return token.result() if token.done() else token
+    if not token.done():
+        return token
+    if client.version >= NO_PROTOCOL_VERSION:
+        without_protocol(token)
+    return token.result()
+
+
+def without_protocol(token: Token) -> None:
+    """Say in an answer without a protocol that there is none: that is null, and "" in older versions."""
+    if not token.cancelled():
+        token.result().protocol_name = token.result().protocol_name or None
 
 
 def command_of(request: JoinGroupRequest, token: Token, broker: Broker, client: Client) -> Join:

@@ -2,12 +2,12 @@
 
 - One member below version 3; a batch from there on, each with an error of its own, so that an operator can also remove
   static members by their instance ids.
+- Members of a consumer group (KIP-848) leave in one step, of whichever protocol they are.
 Versions: flexible from 4, a reason from 5.
 """
 
 from collections.abc import Awaitable, Sequence
 
-from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.core.group.membership import Departure
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest
@@ -25,19 +25,17 @@ def leave_group(
 ) -> LeaveGroupResponse | Awaitable[LeaveGroupResponse]:
     if not request.group_id:
         return LeaveGroupResponse(error_code=ErrorCode.INVALID_GROUP_ID)
-    shard = broker.groups.shard(request.group_id)
     departures = departures_of(request, client.version)
-    if shard.consumers.get(request.group_id) is not None:
-        return remove_consumers(request, shard, departures, client.version)
-    return answer_of(request, shard.leave(request.group_id, departures), client.version)
+    errors = broker.groups.shard(request.group_id).leave(request.group_id, departures)
+    if isinstance(errors, list):
+        return answer_of(request, errors, client.version)
+    return answer_later(request, errors, client.version)
 
 
-async def remove_consumers(
-    request: LeaveGroupRequest, shard: Shard, departures: Sequence[Departure], version: int
+async def answer_later(
+    request: LeaveGroupRequest, errors: Awaitable[list[ErrorCode]], version: int
 ) -> LeaveGroupResponse:
-    """Remove static members of a group of the new protocol, as an operator wishes."""
-    errors = [await shard.consumers.remove(request.group_id, gone.member_id, gone.instance_id) for gone in departures]
-    return answer_of(request, errors, version)
+    return answer_of(request, await errors, version)
 
 
 def departures_of(request: LeaveGroupRequest, version: int) -> list[Departure]:

@@ -9,7 +9,11 @@
   the client may DESCRIBE, and is matched again when topics have changed (after 10 s at the earliest) and each
   group.consumer.regex.refresh.interval.ms. One that cannot be read, or has more than 1,000 characters, is
   INVALID_REGULAR_EXPRESSION.
-- A group of the classic protocol that has members is GROUP_ID_NOT_FOUND: it does not change its protocol while it runs.
+- A group of the classic protocol becomes a consumer group with its members (group.consumer.migration.policy), who go on
+  by JoinGroup, SyncGroup and Heartbeat. GROUP_ID_NOT_FOUND where the policy forbids it, where the group is not one of
+  consumers or is larger than group.consumer.max.size, and where a custom assignor has user data in assignments.
+- A group whose last member of the new protocol leaves or is fenced becomes a classic group again, and rebalances, if
+  the policy allows it and it has no more than group.max.size members.
 - Without `consumer` in group.coordinator.rebalance.protocols, or below group.version 1, it is UNSUPPORTED_VERSION.
 - Beyond group.consumer.max.size, or 64 MiB of what all members of one partition of `__consumer_offsets` say of
   themselves and of the topics that their expressions match, it is GROUP_MAX_SIZE_REACHED; more than 10,000 names of

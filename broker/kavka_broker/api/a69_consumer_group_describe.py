@@ -26,8 +26,8 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
 from kavka_broker.request.request_parts import Each
 
-OF_CONSUMER_PROTOCOL = 1
-"""The type of a member; a member of the classic protocol would be 0."""
+OF_CLASSIC_PROTOCOL, OF_CONSUMER_PROTOCOL = 0, 1
+"""The type of a member."""
 MEMBER_COST = 3  # of a slice
 NAMES_PER_COST = 4  # that are sorted
 
@@ -92,7 +92,7 @@ def member_of(member: ConsumerMember, group: ConsumerGroup, topics: Topics, cost
         member.regex,
         (yield from assignment_of(all_of(member), topics, cost)),
         (yield from assignment_of(group.target_of(member.member_id), topics, cost)),
-        OF_CONSUMER_PROTOCOL,
+        OF_CONSUMER_PROTOCOL if member.classic is None else OF_CLASSIC_PROTOCOL,
     )
 
 

@@ -7,43 +7,43 @@ this broker leads no longer, the shard is closed and its groups are forgotten.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
+from kavka_broker.coordinator.classic_groups import ClassicGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.expression_upkeep import ExpressionUpkeep
 from kavka_broker.coordinator.group_commands import Command, GroupCommands, Heard, Outcome
 from kavka_broker.coordinator.group_log import GroupLog
-from kavka_broker.coordinator.member_timers import MemberTimers, TimerKind
+from kavka_broker.coordinator.member_fencing import MemberFencing
+from kavka_broker.coordinator.member_timers import TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.topic_expressions import Rights, TopicExpressions
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat
+from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot, snapshot_of
 from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings
-from kavka_broker.core.consumer_group.records import group_tombstones, replay
+from kavka_broker.core.consumer_group.records import KEYS, group_tombstones, replay
 from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings
-from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember, MemberState
+from kavka_broker.core.consumer_group.state import ConsumerGroup
+from kavka_broker.core.consumer_group.upgrade import check_upgrade, upgrade
 from kavka_broker.core.group.image import CONSUMER, GroupImage
-from kavka_broker.core.group.records import KeyedRecord, batch_of, group_tombstone
+from kavka_broker.core.group.records import batch_of, group_tombstone
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.metadata.image.features import GROUP_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
-from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.message import Message
 
 log = get("coordinator")
 
 ConsumerCommand = Command[ConsumerGroup, Change]
 ConsumerCommands = GroupCommands[ConsumerGroup, Change]
-
-FENCE_AGAIN_MS: Final = 1_000
-"""Before a member is fenced again whose end could not be written."""
 
 
 class ConsumerGroups:
@@ -56,6 +56,7 @@ class ConsumerGroups:
         settings: GroupSettings,
         group_log: GroupLog,
         turns: ExclusiveTurns,
+        classics: ClassicGroups,
         pacing: Pacing,
     ) -> None:
         self._groups = image.consumer_groups
@@ -63,11 +64,15 @@ class ConsumerGroups:
         self._topics = topics
         self._settings = settings
         self._log = group_log
+        self._classics = classics
         self._clock = pacing.clock
-        self._timers = MemberTimers(pacing.timers, self._expired)
-        self._commands: ConsumerCommands = GroupCommands(pacing.threads, turns, replay, self._carry_out)
+        self.commands: ConsumerCommands = GroupCommands(pacing.threads, turns, replay_consumers, self._carry_out)
+        self._fencing = MemberFencing(
+            self.existing, settings.consumer, self.around, self.commands, self.is_large, group_log, pacing
+        )
+        self.timers = self._fencing.timers
         self._expressions = TopicExpressions(topics.topics, pacing)
-        self._upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self._commands, self._around, pacing)
+        self._upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self.commands, self.around, pacing)
         self._size_bytes = 0  # of all members
 
     def get(self, group_id: str) -> ConsumerGroup | None:
@@ -75,7 +80,7 @@ class ConsumerGroups:
 
     def is_changing(self, group_id: str) -> bool:
         """Whether a command on the group is being worked out: a group that is not there yet may come of it."""
-        return self._commands.is_at_work(group_id)
+        return self.commands.is_at_work(group_id)
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A group a step; yields how many members it has."""
@@ -83,15 +88,13 @@ class ConsumerGroups:
             self._size_bytes += group.size_bytes
             session_ms = self._settings.consumer(group.group_id).session_timeout_ms
             for member in group.members.values():
-                self._timers.start(group.group_id, TimerKind.SESSION, member.member_id, session_ms)
-                if member.state is MemberState.UNREVOKED_PARTITIONS:
-                    self._expect_revocation(group.group_id, member)
+                self._fencing.expect(group, member, session_ms)
             yield 1 + len(group.members)
 
     def close(self) -> None:
         """Forget the groups: another broker serves them."""
-        self._commands.close()
-        self._timers.close()
+        self.commands.close()
+        self.timers.close()
         self._groups.clear()
 
     # --- members ------------------------------------------------------------------------------------------------
@@ -108,15 +111,19 @@ class ConsumerGroups:
         if beat.regex and (group is None or beat.regex not in group.matched):
             return self._hear_expression(beat, settings, may_describe)
         is_steady = group is not None and rules.is_steady(group, beat, self._topics.changes)
-        is_large = not is_steady and self._is_large(beat.group_id, beat.topics or (), beat.owned_count)
-        outcome = self._commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
+        classic = self._image.groups.get(beat.group_id)
+        is_large = not is_steady and (
+            self.is_large(beat.group_id, beat.topics or (), beat.owned_count)
+            or (beat.joins and classic is not None and snapshot_of(classic).is_large)
+        )
+        outcome = self.commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
         if not isinstance(outcome, tuple):
             return self._heard_later(beat.group_id, outcome, settings, may_describe)
         return self._heard(beat.group_id, outcome, settings, may_describe)
 
     def _whatever_comes(self, group_id: str, prepare: Callable[[], ConsumerCommand]) -> Heard | Awaitable[Heard]:
         """Do a command that counts even if nobody waits for its answer any more. Raises BrokerError."""
-        outcome = self._commands.do(group_id, prepare, is_large=self._is_large(group_id))
+        outcome = self.commands.do(group_id, prepare, is_large=self.is_large(group_id))
         if isinstance(outcome, tuple):
             return outcome
         return asyncio.shield(asyncio.ensure_future(outcome))
@@ -127,7 +134,7 @@ class ConsumerGroups:
         topics_seen = self._topics.changes  # topics that come meanwhile are not among those that it matches
         matched = {beat.regex: await self._expressions.match(beat.regex, may_describe)}
         hearing = partial(self._hearing, beat, settings, matched, topics_seen)
-        outcome = self._commands.do_in_turn(beat.group_id, hearing)
+        outcome = self.commands.do_in_turn(beat.group_id, hearing)
         return await self._heard_later(beat.group_id, outcome, settings, may_describe)
 
     async def _heard_later(
@@ -137,11 +144,13 @@ class ConsumerGroups:
 
     def _heard(self, group_id: str, heard: Heard, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
         change, _ = heard
-        self._timers.start(group_id, TimerKind.SESSION, change.member_id, settings.session_timeout_ms)
+        self.timers.start(group_id, TimerKind.SESSION, change.member_id, settings.session_timeout_ms)
+        for kind in (TimerKind.JOIN, TimerKind.SYNC):  # the member may have spoken the classic protocol until now
+            self.timers.stop(group_id, kind, change.member_id)
         self._upkeep.look(self._groups[group_id], settings.regex_refresh_interval_ms, may_describe)
         return heard
 
-    def _around(self, matched: Mapping[str, frozenset[str]] | None = None, topics_seen: int = -1) -> Surroundings:
+    def around(self, matched: Mapping[str, frozenset[str]] | None = None, topics_seen: int = -1) -> Surroundings:
         return Surroundings(
             self._topics.topics,
             self._topics.changes if topics_seen < 0 else topics_seen,
@@ -158,31 +167,21 @@ class ConsumerGroups:
         topics_seen: int = -1,
     ) -> ConsumerCommand:
         """Raises BrokerError."""
-        known, around = self._groups.get(beat.group_id), self._around(matched, topics_seen)
-        group, before = (known, ()) if known is not None else self._new(beat)
-        return Command(group, partial(rules.heartbeat, beat=beat, settings=settings, around=around), around, before)
+        known, around = self._groups.get(beat.group_id), self.around(matched, topics_seen)
+        decide = partial(rules.heartbeat, beat=beat, settings=settings, around=around)
+        if known is not None:
+            return Command(known, decide, around)
+        classic = self._former(beat, settings)
+        before = [group_tombstone(beat.group_id)] if classic is not None and classic.generation else ()
+        if classic is not None and not is_unused(classic):
+            decide = partial(upgrade, classic=snapshot_of(classic), beat=beat, settings=settings, around=around)
+        return Command(ConsumerGroup(beat.group_id), decide, around, before)
 
     def _leaving(self, beat: Heartbeat) -> ConsumerCommand:
         """Raises BrokerError."""
-        group = self.existing(beat.group_id)
-        decide = partial(rules.leave, beat=beat, topics=self._topics.topics)
-        return Command(group, decide, self._around())
-
-    async def remove(self, group_id: str, member_id: str, instance_id: str | None) -> ErrorCode:
-        """Remove a static member as an operator wishes, by LeaveGroup; members leave by a heartbeat."""
-        if member_id or instance_id is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-
-        def removing() -> ConsumerCommand:
-            decide = partial(rules.remove, instance_id=instance_id, topics=self._topics.topics)
-            return Command(self.existing(group_id), decide, self._around())
-
-        try:
-            outcome = self._whatever_comes(group_id, removing)
-            _, committed = outcome if isinstance(outcome, tuple) else await outcome
-        except BrokerError as error:
-            return ErrorCode.UNKNOWN_MEMBER_ID if error.code is ErrorCode.GROUP_ID_NOT_FOUND else error.code
-        return ErrorCode.NONE if committed is None else await committed
+        group, around = self.existing(beat.group_id), self.around()
+        settings = self._settings.consumer(beat.group_id)
+        return Command(group, partial(rules.leave, beat=beat, settings=settings, around=around), around)
 
     def existing(self, group_id: str, kind: str = "Group") -> ConsumerGroup:
         """Raises GROUP_ID_NOT_FOUND. `kind` is what Apache Kafka calls the group where a member of it is lost."""
@@ -193,126 +192,104 @@ class ConsumerGroups:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
 
-    def _new(self, beat: Heartbeat) -> tuple[ConsumerGroup, Sequence[KeyedRecord]]:
-        """A group to join, and the records that end what it was. Raises BrokerError."""
+    def _former(self, beat: Heartbeat, settings: ConsumerGroupSettings) -> ClassicGroup | None:
+        """The classic group whose place the group takes that the member joins, if there is one. Raises BrokerError."""
         classic = self._image.groups.get(beat.group_id)
-        is_other = beat.group_id in self._image.share_groups
-        if not beat.joins or is_other or (classic is not None and not is_unused(classic)):
+        if not beat.joins or beat.group_id in self._image.share_groups:
             self.existing(beat.group_id, "Consumer group")
         if classic is None:
             self._image.check_room(beat.group_id)
-            return ConsumerGroup(beat.group_id), ()
-        return ConsumerGroup(beat.group_id), [group_tombstone(beat.group_id)] if classic.generation else ()
+        elif not is_unused(classic):
+            check_upgrade(classic, settings)
+        return classic
 
     # --- groups -------------------------------------------------------------------------------------------------
 
     def end(self, group: ConsumerGroup) -> None:
         """Forget a group whose tombstones are in the log."""
-        assert not group.members, f"{group.group_id} ends with {list(group.members)}"
-        self._timers.stop_all(group.group_id)
-        if self._groups.pop(group.group_id, None) is not None:
-            self._size_bytes -= group.size_bytes
+        self.timers.stop_all(group.group_id)
+        former = self._groups.pop(group.group_id, None)
+        if former is not None:
+            self._size_bytes -= former.size_bytes
 
-    def make_classic(self, group_id: str) -> bool:
-        """Make room for a group of the classic protocol; returns False where this one has members. Raises BrokerError,
-        also where it may have members in a moment, or none any more.
+    def make_classic(self, group_id: str) -> None:
+        """Make room for a group of the classic protocol, of a consumer group without members. Raises BrokerError, also
+        where it may have members in a moment, or none any more.
         """
-        group = self._groups.get(group_id)
-        if group is not None and group.members:
-            return False
-        if self.is_changing(group_id):
+        group, classic = self._groups.get(group_id), self._image.groups.get(group_id)
+        if self.is_changing(group_id) and (classic is None or is_unused(classic)):
             raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id} is being changed")
-        if group is None:
-            return True
-        self._log.append(batch_of(group_tombstones(group), self._clock.now_ms()))
-        self.end(group)
-        return True
+        if group is not None:
+            assert not group.members, f"{group_id} has {list(group.members)}"
+            self._log.append(batch_of(group_tombstones(group), self._clock.now_ms()))
+            self.end(group)
 
     # --- effects ------------------------------------------------------------------------------------------------
 
-    def _is_large(self, group_id: str, more: Collection[str] = (), owned: int = 0) -> bool:
+    def is_large(self, group_id: str, more: Collection[str] = (), owned: int = 0) -> bool:
         group = self._groups.get(group_id)
         return rules.is_large(group or ConsumerGroup(group_id), self._topics.topics, more, owned)
 
     def _carry_out(self, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
         """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
         group, change = outcome.group, outcome.change
+        self._check_current(group.group_id, change.upgraded)
         if outcome.batch is None:
             waiting = self._log.when_settled()
         else:
             self._log.append(outcome.batch)
             waiting = self._log.when_committed(group.group_id)
+            if change.classic is not None:
+                self._put_classic(group, change.classic, rebalances=change.has_to_rebalance)
+                return change, waiting
             self._put(group)
         if change.topics_seen >= 0:
             group.topics_seen = change.topics_seen
         if change.has_matched_all:
             group.matched_seen, group.matched_at_ms = outcome.around.topics_seen, outcome.around.now_ms
         for member_id in change.ended:
-            self._timers.stop(group.group_id, TimerKind.SESSION, member_id)
-            self._timers.stop(group.group_id, TimerKind.REVOCATION, member_id)
+            self.timers.stop_member(group.group_id, member_id)
         if change.revokes_ms is None:
-            self._timers.stop(group.group_id, TimerKind.REVOCATION, change.member_id)
+            self.timers.stop(group.group_id, TimerKind.REVOCATION, change.member_id)
         elif change.revokes_ms >= 0:
-            self._expect_revocation(group.group_id, group.members[change.member_id])
+            self._fencing.expect_revocation(group.group_id, group.members[change.member_id])
         return change, waiting
+
+    def _check_current(self, group_id: str, upgraded: ClassicSnapshot | None) -> None:
+        """Check that a classic group is as it was when its consumer group was worked out. Raises
+        COORDINATOR_LOAD_IN_PROGRESS, so that the member comes again.
+        """
+        if upgraded is None:
+            return
+        classic = self._image.groups.get(group_id)
+        if classic is None or snapshot_of(classic) != upgraded:
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id} has changed meanwhile")
 
     def _put(self, group: ConsumerGroup) -> None:
         """Put a group in the place of what it was, in either protocol."""
-        former = self._groups.get(group.group_id)
+        former, classic = self._groups.get(group.group_id), self._image.groups.get(group.group_id)
         self._size_bytes += group.size_bytes - (0 if former is None else former.size_bytes)
-        self._image.groups.pop(group.group_id, None)
         self._groups[group.group_id] = group
-
-    def _expect_revocation(self, group_id: str, member: ConsumerMember) -> None:
-        self._timers.start(group_id, TimerKind.REVOCATION, member.member_id, member.rebalance_timeout_ms, member.epoch)
-
-    def _expired(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
-        """End a member that was not heard of in time, or that has not given up in time what it had to."""
-
-        def fencing() -> ConsumerCommand:
-            """Raises BrokerError where the member was heard of while others had their turns, or has gone."""
-            group = self.existing(group_id)
-            member = group.members.get(member_id)
-            is_heard = self._timers.is_running(group_id, kind, member_id)
-            if member is None or is_heard or not is_due(member, kind, epoch):
-                raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
-            decide = partial(rules.fence, member=member, topics=self._topics.topics)
-            return Command(group, decide, self._around())
-
-        try:
-            outcome = self._commands.do(group_id, fencing, is_large=self._is_large(group_id))
-        except BrokerError as error:
-            self._not_fenced(group_id, kind, member_id, epoch, error)
+        if classic is None:
             return
-        if isinstance(outcome, tuple):
-            log.info("member.fenced", group=group_id, member=member_id, reason=kind.name.lower())
-        else:
-            work = self._fence_later(outcome, group_id, kind, member_id, epoch)
-            watch(asyncio.get_running_loop().create_task(work, name="fence a member"))
+        self._classics.bury(classic, ErrorCode.REBALANCE_IN_PROGRESS)
+        for member in group.members.values():
+            if member.classic is not None:
+                self._fencing.expect(group, member, member.classic.session_timeout_ms)
+        if classic.members:
+            log.info("group.upgraded", group=group.group_id, members=len(classic.members))
 
-    async def _fence_later(
-        self, outcome: Awaitable[Heard], group_id: str, kind: TimerKind, member_id: str, epoch: int | None
-    ) -> None:
-        try:
-            await outcome
-        except BrokerError as error:
-            self._not_fenced(group_id, kind, member_id, epoch, error)
-        else:
-            log.info("member.fenced", group=group_id, member=member_id, reason=kind.name.lower())
-
-    def _not_fenced(
-        self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None, error: BrokerError
-    ) -> None:
-        """Try again where the end could not be written; there is nothing to do where nothing was due."""
-        if self._log.is_closed or error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
-            return
-        log.warning("member.not_fenced", group=group_id, member=member_id, reason=str(error))
-        self._timers.start(group_id, kind, member_id, FENCE_AGAIN_MS, epoch)
+    def _put_classic(self, group: ConsumerGroup, classic: ClassicGroup, *, rebalances: bool) -> None:
+        """Put a classic group in the place of a consumer group."""
+        self.end(group)
+        self._classics.adopt(classic, rebalances=rebalances)
+        log.info("group.downgraded", group=group.group_id, members=len(classic.members))
 
 
-def is_due(member: ConsumerMember, kind: TimerKind, epoch: int | None) -> bool:
-    """Whether the member is still to be ended for what the timer was started for."""
-    return kind is TimerKind.SESSION or (member.state is MemberState.UNREVOKED_PARTITIONS and member.epoch == epoch)
+def replay_consumers(groups: dict[str, ConsumerGroup], key: Message, value: Message | None) -> None:
+    """Change the groups as a record of a command says, which may be that of the classic group that takes its place."""
+    if isinstance(key, KEYS):
+        replay(groups, key, value)
 
 
 def is_served(config: BrokerConfig, metadata: Metadata) -> bool:
@@ -322,5 +299,5 @@ def is_served(config: BrokerConfig, metadata: Metadata) -> bool:
 
 
 def is_unused(group: ClassicGroup) -> bool:
-    """Whether a classic group is only a name with offsets: nobody is in it, or about to be."""
-    return group.state is GroupState.EMPTY and not group.members and not group.pending and not group.writes_pending
+    """Whether a classic group is only a name with offsets. A client that was given an id may join it all the same."""
+    return group.state is GroupState.EMPTY

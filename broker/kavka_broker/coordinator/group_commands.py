@@ -73,7 +73,7 @@ def work_out(command: Command[G, C], replay: Replay[G]) -> Outcome[G, C]:
     groups = {command.group.group_id: command.group.copy()}
     for record in change.records:
         replay(groups, record.key, record.value)
-    (after,) = groups.values()
+    after = groups.get(command.group.group_id, command.group)  # the group itself where it ends
     return Outcome(change, batch_of(records, command.around.now_ms), after, command.around)
 
 

@@ -20,7 +20,7 @@ from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.share_state_client import ShareStateClient
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
+from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.metadata.image.effective import EffectiveConfig
@@ -341,6 +341,8 @@ def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> C
         regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
         members_max=config["group.consumer.max.size"],
         assignors=config["group.consumer.assignors"],
+        migration=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
+        classic_members_max=config["group.max.size"],
     )
 
 

@@ -1,15 +1,16 @@
 """The groups of one partition of `__consumer_offsets` that this broker leads.
 
-Everything happens on the loop, one step after the other: a command changes its group and lists effects (`core.group`),
-and `_run` carries them out. Records go through the partition like anybody's, with acks=all. Where this broker is the
-whole ISR they are committed when the append returns, and the answer leaves in the same step; else it waits.
+Everything happens on the loop, one step after the other. A group is one of the classic protocol (`classic_groups`) or
+of the new one (`consumer_groups`), which may have members of both. Records go through the partition like anybody's,
+with acks=all. Where this broker is the whole ISR they are committed when the append returns, and the answer leaves in
+the same step; else it waits.
 """
 
-import asyncio
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from functools import partial
 
-from kavka_broker.coordinator.append_errors import answered
+from kavka_broker.coordinator.classic_groups import ClassicGroups, answer
+from kavka_broker.coordinator.classic_members import ClassicMembers
 from kavka_broker.coordinator.consumer_groups import ConsumerGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_log import GroupLog
@@ -24,9 +25,9 @@ from kavka_broker.core.consumer_group import committing
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.deletion import check_offset_deletion, delete_group
-from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
+from kavka_broker.core.group.effects import Respond
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.join import Join, join
+from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import (
     Commit,
     CommittingGroup,
@@ -34,19 +35,13 @@ from kavka_broker.core.group.offsets import (
     check_committer,
     commit_record,
 )
-from kavka_broker.core.group.persistence import size_bytes_min
-from kavka_broker.core.group.rebalance import keep_alive
-from kavka_broker.core.group.records import KeyedRecord, batch_of, group_record, offset_tombstone
+from kavka_broker.core.group.records import KeyedRecord, batch_of, offset_tombstone
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
-from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.core.group.sync import Sync
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
-from kavka_broker.loop.timers import Timer
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
-from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 
 GROUP_MISSING_VERSION = 9  # OffsetCommit tells a missing group from a stale generation from this version on
 
@@ -71,8 +66,6 @@ class Shard:
         self._removals = removals
         self._settings = settings
         self._clock = clock = pacing.clock
-        self._timers = pacing.timers
-        self._running: dict[str, dict[TimerName, Timer]] = {}
         self.upkeep = OffsetExpiration(
             self.image,
             removals,
@@ -83,8 +76,10 @@ class Shard:
             now_ms=clock.now_ms,
             batch_bytes_max=lambda: partition.log.config.max_message_bytes,
         )
+        self.classics = ClassicGroups(self.image, settings, partition, self._append, pacing)
         turns = ExclusiveTurns()
-        self.consumers = ConsumerGroups(self.image, removals, settings, self.log, turns, pacing)
+        self.consumers = ConsumerGroups(self.image, removals, settings, self.log, turns, self.classics, pacing)
+        self.members = ClassicMembers(self.consumers, settings, self.log, pacing)
         self.shares = ShareGroups(self.image, removals, settings, self.log, turns, pacing)
         self.share_offsets = ShareOffsets(self.shares, share_states)
         self.staging = Staging(
@@ -95,11 +90,7 @@ class Shard:
         """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
         offsets looked at.
         """
-        for group in list(self.image.groups.values()):
-            effects = Effects()
-            membership.start_sessions(group, effects)
-            self._run(group, effects)
-            yield GROUP_IN_OFFSETS + len(group.members)
+        yield from self.classics.expect_members()
         yield from self.consumers.expect_members()
         yield from self.shares.expect_members()
 
@@ -124,56 +115,29 @@ class Shard:
     # --- members ------------------------------------------------------------------------------------------------
 
     def join(self, group_id: str, command: Join) -> None:
+        """Raises BrokerError."""
         if group_id in self.image.share_groups:
             answer(Respond(command.token, JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
-            return
-        if not self.consumers.make_classic(group_id):
-            refusal = ErrorCode.INCONSISTENT_GROUP_PROTOCOL
-            answer(Respond(command.token, JoinGroupResponse(error_code=refusal, member_id=command.member_id)))
-            return
-        group = self.image.groups.get(group_id)
-        effects = Effects()
-        if group is None and command.member_id:
-            response = JoinGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID, member_id=command.member_id)
-            effects.answer(command.token, response)
-        if group is None:
-            self.image.check_room(group_id)
-            group = self.image.groups[group_id] = ClassicGroup(group_id)
-        if not effects:
-            join(group, command, self._settings, self._clock.now_ms(), effects)
-        self._run(group, effects)
-        self.image.forget_trace(group)
+        elif not self.members.join(group_id, command, self.join):
+            self.consumers.make_classic(group_id)
+            self.classics.join(group_id, command)
 
     def sync(self, group_id: str, command: Sync) -> None:
-        group = self.image.groups.get(group_id)
-        effects = Effects()
-        if group is None:
-            command_answer = SyncGroupResponse(error_code=ErrorCode.UNKNOWN_MEMBER_ID)
-            answer(Respond(command.token, command_answer))
-            return
-        sync(group, command, self._clock.now_ms(), effects)
-        self._run(group, effects)
+        if not self.members.sync(group_id, command):
+            self.classics.sync(group_id, command)
 
     def heartbeat(self, group_id: str, generation: int, member_id: str, instance_id: str | None) -> ErrorCode:
-        group = self.image.groups.get(group_id)
-        if group is None:
-            return ErrorCode.UNKNOWN_MEMBER_ID
-        effects = Effects()
-        error = membership.heartbeat(group, generation, member_id, instance_id, effects)
-        self._run(group, effects)
-        return error
+        if self.consumers.get(group_id) is not None:
+            return self.members.heartbeat(group_id, generation, member_id, instance_id)
+        return self.classics.heartbeat(group_id, generation, member_id, instance_id)
 
-    def leave(self, group_id: str, departures: Sequence[membership.Departure]) -> list[ErrorCode]:
+    def leave(
+        self, group_id: str, departures: Sequence[membership.Departure]
+    ) -> list[ErrorCode] | Awaitable[list[ErrorCode]]:
         """The error of each departure."""
-        group = self.image.groups.get(group_id)
-        if group is None:
-            return [ErrorCode.UNKNOWN_MEMBER_ID] * len(departures)
-        effects = Effects()
-        now_ms = self._clock.now_ms()
-        errors = [membership.leave(group, departure, self._settings, now_ms, effects) for departure in departures]
-        self._run(group, effects)
-        self.image.forget_trace(group)
-        return errors
+        if self.consumers.get(group_id) is not None:
+            return self.members.leave(group_id, departures, self.leave)
+        return self.classics.leave(group_id, departures)
 
     # --- offsets ------------------------------------------------------------------------------------------------
 
@@ -201,9 +165,7 @@ class Shard:
             group = self._committing(group_id, generation, version)
             check_committer(group, generation, member_id, instance_id)
             if generation >= 0:
-                effects = Effects()
-                keep_alive(group.members[member_id], effects)
-                self._run(group, effects)
+                self.classics.keep_alive(group, member_id)
         now_ms = self._clock.now_ms()
         errors, records = [], []
         for commit in commits:
@@ -265,80 +227,7 @@ class Shard:
         if isinstance(group, ConsumerGroup):
             self.consumers.end(group)
             return
-        effects = Effects()
-        membership.bury(group, error, self._clock.now_ms(), effects)
-        self._run(group, effects)
-        self.image.groups.pop(group.group_id, None)
-        self._running.pop(group.group_id, None)
-
-    # --- effects ------------------------------------------------------------------------------------------------
-
-    def _run(self, group: ClassicGroup, effects: Effects) -> None:
-        """Carry out the group's effects. A record that is committed at once adds effects."""
-        for effect in effects:
-            match effect:
-                case Respond():
-                    answer(effect)
-                case Start(timer, delay_ms):
-                    self._start(group, timer, delay_ms)
-                case Stop(timer):
-                    self._stop(group, timer)
-                case Persist():
-                    self._persist(group, effect, effects)
-
-    def _start(self, group: ClassicGroup, name: TimerName, delay_ms: int) -> None:
-        timers = self._running.setdefault(group.group_id, {})
-        running = timers.get(name)
-        if running is not None:
-            running.cancel()
-        timers[name] = self._timers.after(delay_ms, self._expired, group, name)
-
-    def _stop(self, group: ClassicGroup, name: TimerName) -> None:
-        timers = self._running.get(group.group_id)
-        running = None if timers is None else timers.pop(name, None)
-        if running is not None:
-            running.cancel()
-            self._forget_timers(group)
-
-    def _expired(self, group: ClassicGroup, name: TimerName) -> None:
-        self._running[group.group_id].pop(name, None)
-        self._forget_timers(group)
-        effects = Effects()
-        membership.expired(group, name, self._settings, self._clock.now_ms(), effects)
-        self._run(group, effects)
-        self.image.forget_trace(group)
-
-    def _forget_timers(self, group: ClassicGroup) -> None:
-        # A group that was only named by a request must leave nothing in memory.
-        if not self._running[group.group_id]:
-            del self._running[group.group_id]
-
-    def _persist(self, group: ClassicGroup, effect: Persist, effects: Effects) -> None:
-        try:
-            self._check_size(effect.value)
-            waiting = self._append(group.group_id, [group_record(group.group_id, effect.value)])
-        except BrokerError as error:
-            self._persisted(group, effect.ticket, error.code, effects)
-            return
-        if waiting is None:
-            self._persisted(group, effect.ticket, ErrorCode.NONE, effects)
-        else:
-            waiting.add_done_callback(partial(self._persisted_later, group, effect.ticket))
-
-    def _check_size(self, value: GroupMetadataValue) -> None:
-        """Raises BrokerError for a record that the log would refuse, before many megabytes are built."""
-        bytes_max = self.partition.log.config.max_message_bytes
-        if size_bytes_min(value) > bytes_max:
-            problem = f"the group's record has more than {bytes_max} bytes (max.message.bytes)"
-            raise answered(BrokerError(ErrorCode.MESSAGE_TOO_LARGE, problem))
-
-    def _persisted_later(self, group: ClassicGroup, ticket: int, waiting: Waiting) -> None:
-        effects = Effects()
-        self._persisted(group, ticket, waiting.result(), effects)
-        self._run(group, effects)
-
-    def _persisted(self, group: ClassicGroup, ticket: int, error: ErrorCode, effects: Effects) -> None:
-        persisted(group, ticket, error, self._settings, self._clock.now_ms(), effects)
+        self.classics.bury(group, error)
 
     # --- the log ------------------------------------------------------------------------------------------------
 
@@ -368,12 +257,3 @@ class Shard:
     def _replay(self, records: Sequence[KeyedRecord], removals: int, base_offset: int) -> None:
         for log_offset, record in enumerate(records, base_offset):
             self.upkeep.replay_offset(record, removals, log_offset)
-
-
-def answer(effect: Respond) -> None:
-    """Answer a request, whose connection may be gone."""
-    token = effect.token
-    assert isinstance(token, asyncio.Future)
-    future: asyncio.Future[Message] = token
-    if not future.done():
-        future.set_result(effect.response)

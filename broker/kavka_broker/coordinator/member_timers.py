@@ -14,6 +14,8 @@ class TimerKind(Enum):
 
     SESSION = auto()  # a heartbeat
     REVOCATION = auto()  # the end of what it has to give up
+    JOIN = auto()  # a JoinGroup, of a member of the classic protocol that was told to join again
+    SYNC = auto()  # its SyncGroup after that
 
 
 Expired = Callable[[str, TimerKind, str, int | None], None]
@@ -38,6 +40,16 @@ class MemberTimers:
         if running is not None:
             running.cancel()
         timers[kind, member_id] = self._timers.after(delay_ms, self._fire, group_id, kind, member_id, epoch)
+
+    def start_if_absent(self, group_id: str, kind: TimerKind, member_id: str, delay_ms: int) -> None:
+        """Start a timer, unless it runs."""
+        if not self.is_running(group_id, kind, member_id):
+            self.start(group_id, kind, member_id, delay_ms)
+
+    def stop_member(self, group_id: str, member_id: str) -> None:
+        """Stop the timers of a member."""
+        for kind in TimerKind:
+            self.stop(group_id, kind, member_id)
 
     def stop(self, group_id: str, kind: TimerKind, member_id: str) -> None:
         running = self._running.get(group_id, {}).get((kind, member_id))

@@ -500,6 +500,12 @@ def test_a_record_without_epochs_or_of_a_later_state_is_read() -> None:
     assert (member.state, member.assigned) == (MemberState.UNKNOWN, {b"t" * 16: {0: 7, 1: 7}})
 
 
+def test_a_member_is_written_with_apache_kafkas_number_of_its_state() -> None:
+    """Apache Kafka 4.3's MemberState: its coordinator goes on with our records."""
+    numbers = {state.name: state.value for state in MemberState}
+    assert numbers == {"STABLE": 0, "UNREVOKED_PARTITIONS": 1, "UNRELEASED_PARTITIONS": 2, "UNKNOWN": 127}
+
+
 def test_a_tombstone_of_what_was_never_there_says_nothing() -> None:
     world = two_members()
     before = replace(world.group, members=dict(world.group.members))

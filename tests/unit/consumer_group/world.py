@@ -12,10 +12,11 @@ from typing import Any
 
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_heartbeat
-from kavka_broker.core.consumer_group.records import replay
+from kavka_broker.core.consumer_group.records import KEYS, replay
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember
 from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 GROUP = "g"
@@ -101,6 +102,8 @@ class World:
         self.sessions: dict[str, int] = {}  # when each ends, by member id
         self.revocations: dict[str, tuple[int, int]] = {}  # when a member has to be ready, and its epoch
         self.computed = 0
+        self.classic: ClassicGroup | None = None  # that the group has become
+        self.is_rebalancing = False
         self.interval_ms = 0  # that the last answer told
 
     @property
@@ -165,7 +168,7 @@ class World:
         client.owned, client.assigned = {}, None
         beat = Heartbeat(GROUP, client.member_id, epoch, instance_id=client.instance_id)
         try:
-            self.apply(rules.leave(self.existing(), beat, self.topics))
+            self.apply(rules.leave(self.existing(), beat, self.settings, self.around(self.group)))
         except BrokerError as error:
             return error.code
         finally:
@@ -204,9 +207,14 @@ class World:
     # --- what a coordinator does ------------------------------------------------------------------------------------
 
     def apply(self, change: rules.Change) -> None:
+        if change.classic is not None:
+            self.classic, self.is_rebalancing = change.classic, change.has_to_rebalance
+            self.sessions, self.revocations = {}, {}
+            change = rules.Change(change.records)
         for record in change.records:
             self.log.append(record)
-            replay(self.groups, record.key, record.value)
+            if isinstance(record.key, KEYS):  # not the record of a classic group
+                replay(self.groups, record.key, record.value)
         self.computed += change.has_computed
         self.interval_ms = change.interval_ms
         if change.topics_seen != -1:
@@ -235,7 +243,7 @@ class World:
 
     def fence(self, member_id: str) -> None:
         """End a member. Its client notices by itself that it has not been heard: it consumes nothing any more."""
-        self.apply(rules.fence(self.group, self.group.members[member_id], self.topics))
+        self.apply(rules.fence(self.group, [self.group.members[member_id]], self.settings, self.around(self.group)))
         for client in self.clients.values():
             if client.member_id == member_id:
                 client.owned, client.assigned = {}, None

@@ -347,7 +347,7 @@ def test_a_share_group_is_no_other_group_and_no_other_is_one() -> None:
         assert isinstance(answer, JoinGroupResponse)
         assert answer.error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
         assert refusal(commit, world, "g", 3) is ErrorCode.GROUP_ID_NOT_FOUND
-        assert refusal(world.shard.staging.check, "g", -1, "", None) is ErrorCode.GROUP_ID_NOT_FOUND
+        assert refusal(world.shard.staging.check, "g", -1, "", None, []) is ErrorCode.GROUP_ID_NOT_FOUND
         assert refusal(world.shard.delete_offsets, "g", [("t", 0)]) is ErrorCode.GROUP_ID_NOT_FOUND
         assert list(world.shard.image.groups) == []
         commit(world, "simple", 1)

@@ -46,6 +46,7 @@ COORDINATOR_KEYS: Final = by_name(
             "bidirectional",
             MEDIUM,
             OneOf(("DISABLED", "DOWNGRADE", "UPGRADE", "BIDIRECTIONAL"), fold_case=True),
+            served=True,
         ),
         Definition("group.consumer.min.assignment.interval.ms", INT, 0, MEDIUM, Range(0), served=True),
         Definition("group.consumer.min.heartbeat.interval.ms", INT, 5000, MEDIUM, Range(1), served=True),

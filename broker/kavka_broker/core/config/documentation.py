@@ -71,6 +71,8 @@ _BROKER: Final = {
     "group.consumer.max.heartbeat.interval.ms": "The longest interval that a group's own config may give.",
     "group.consumer.max.session.timeout.ms": "The longest session that a group's own config may give.",
     "group.consumer.max.size": "How many members a group of the new protocol may have.",
+    "group.consumer.migration.policy": "Which running groups may change between the classic protocol and the new one:"
+    " upgrade, downgrade, bidirectional, or disabled for none.",
     "group.consumer.min.assignment.interval.ms": "The shortest interval that a group's own config may give.",
     "group.consumer.min.heartbeat.interval.ms": "The shortest interval that a group's own config may give.",
     "group.consumer.min.session.timeout.ms": "The shortest session that a group's own config may give.",

@@ -10,6 +10,7 @@ from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX
 from kavka_broker.core.consumer_group.state import (
     LEFT_EPOCH,
     LEFT_FOR_A_WHILE_EPOCH,
+    ClassicSide,
     ConsumerGroup,
     ConsumerMember,
     MemberState,
@@ -40,6 +41,7 @@ class Heartbeat:
     topics: Collection[str] | None = None
     regex: str | None = None
     server_assignor: str | None = None
+    classic: ClassicSide | None = None  # of a JoinGroup, which is a heartbeat that joins and says what it owns
     owned: Mapping[bytes, Collection[int]] | None = None
 
     @property

@@ -25,7 +25,7 @@ def check_committer(group: ConsumerGroup, epoch: int, member_id: str, version: i
     if epoch < 0 and not group.members:
         return
     member = member_of(group, member_id)
-    if version < EPOCH_VERSION:
+    if version < EPOCH_VERSION and member.classic is None:
         problem = f"OffsetCommit version {EPOCH_VERSION} or above must be used by members of this group."
         raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, problem)
     if not _is_current(member, epoch, places):
@@ -71,6 +71,10 @@ def check_fetcher(group: ConsumerGroup, epoch: int, member_id: str | None) -> No
 
 
 def _stale(member: ConsumerMember, epoch: int) -> BrokerError:
+    """The error of another epoch than the member's, which to a member of the classic protocol is its generation."""
+    if member.classic is not None:
+        problem = f"The received generation id {epoch} does not match the expected member epoch {member.epoch}."
+        return BrokerError(ErrorCode.ILLEGAL_GENERATION, problem)
     problem = f"The received member epoch {epoch} does not match the expected member epoch {member.epoch}."
     return BrokerError(ErrorCode.STALE_MEMBER_EPOCH, problem)
 

@@ -18,6 +18,8 @@ from typing import Final
 
 from kavka_broker.core.consumer_group.assignors import ASSIGNORS, Subscriber
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_epoch, member_of, require_instance
+from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot
+from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded, may_downgrade
 from kavka_broker.core.consumer_group.reconciliation import Goal, reconcile
 from kavka_broker.core.consumer_group.records import (
     assigned_record,
@@ -43,6 +45,7 @@ from kavka_broker.core.consumer_group.state import (
 )
 from kavka_broker.core.consumer_group.subscribed_topics import Topics, metadata_hash
 from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 FIRST_EPOCH: Final = 1
@@ -61,12 +64,12 @@ __all__ = [
     "Surroundings",
     "fence",
     "heartbeat",
+    "is_due",
     "is_large",
     "is_match_due",
     "is_steady",
     "leave",
     "match",
-    "remove",
 ]
 
 
@@ -102,6 +105,9 @@ class Change:
     has_computed: bool = False  # a target was computed
     topics_seen: int = -1  # the hash was compared with the topics as of this change of them
     has_matched_all: bool = False  # all expressions of the group were matched with the topics
+    upgraded: ClassicSnapshot | None = None  # the classic group whose place the group takes
+    classic: ClassicGroup | None = None  # that takes the group's place
+    has_to_rebalance: bool = False  # the classic group
 
 
 def is_large(group: ConsumerGroup, topics: Topics, more: Collection[str] = (), owned: int = 0) -> bool:
@@ -134,8 +140,17 @@ def is_steady(group: ConsumerGroup, beat: Heartbeat, topics_seen: int) -> bool:
     )
 
 
-def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSettings, around: Surroundings) -> Change:
-    """Decide on the heartbeat of a member that stays or joins. Raises BrokerError."""
+def heartbeat(
+    group: ConsumerGroup,
+    beat: Heartbeat,
+    settings: ConsumerGroupSettings,
+    around: Surroundings,
+    *,
+    assigns: bool = True,
+) -> Change:
+    """Decide on the heartbeat of a member that stays or joins. Raises BrokerError. Without `assigns` no target is
+    computed, and none of an epoch before is gone for: the group has no other heartbeat.
+    """
     change = Change()
     before, replaced = _sender(group, beat)
     is_new = before.member_id not in group.members
@@ -151,7 +166,8 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSett
     view = View(group, member, replaced, around.matched)
     _match(view, before if is_known else None, around, change)
     epoch = _epoch(view, before, around, change)
-    if epoch > group.assignment_epoch and is_due(group.assigned_at_ms, settings.assignment_interval_ms, around.now_ms):
+    is_next = assigns and epoch > group.assignment_epoch
+    if is_next and is_due(group.assigned_at_ms, settings.assignment_interval_ms, around.now_ms):
         target = _assign(view, epoch, settings, around, change)
         assignment_epoch = epoch
     else:
@@ -159,10 +175,12 @@ def heartbeat(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSett
         assignment_epoch = group.assignment_epoch
     has_changed = (member.topics, member.regex) != (before.topics, before.regex)
     goal = Goal(assignment_epoch, target, _subscribed(view.topics_of(member), around.topics), has_changed=has_changed)
-    after = reconcile(member, goal, view.owner, beat.owned)
+    has_goal = assigns or epoch == group.assignment_epoch
+    after = reconcile(member, goal, view.owner, beat.owned) if has_goal else member
     if after is not member or is_new:
         change.records.append(assigned_record(group.group_id, after))
-        is_revoking = after.state is MemberState.UNREVOKED_PARTITIONS
+        # A member of the classic protocol is given its time when it is told to join again.
+        is_revoking = after.state is MemberState.UNREVOKED_PARTITIONS and after.classic is None
         change.revokes_ms = after.rebalance_timeout_ms if is_revoking else None
     change.member_id, change.epoch = after.member_id, after.epoch
     is_waiting = epoch > assignment_epoch or not has_reached(after, assignment_epoch)
@@ -215,7 +233,7 @@ def match(group: ConsumerGroup, around: Surroundings) -> Change:
     )
 
 
-def leave(group: ConsumerGroup, beat: Heartbeat, topics: Topics) -> Change:
+def leave(group: ConsumerGroup, beat: Heartbeat, settings: ConsumerGroupSettings, around: Surroundings) -> Change:
     """Decide on the last heartbeat of a member. Raises BrokerError."""
     if beat.instance_id is None:
         member = member_of(group, beat.member_id)
@@ -226,34 +244,35 @@ def leave(group: ConsumerGroup, beat: Heartbeat, topics: Topics) -> Change:
         return Change(
             [assigned_record(group.group_id, away)], member.member_id, LEFT_FOR_A_WHILE_EPOCH, revokes_ms=None
         )
-    return fence(group, member, topics, beat.epoch)
+    change = fence(group, [member], settings, around)
+    change.member_id, change.epoch = member.member_id, beat.epoch
+    return change
 
 
-def remove(group: ConsumerGroup, instance_id: str, topics: Topics) -> Change:
-    """Decide on the removal of a static member by an operator. Raises BrokerError."""
-    member = group.static_member(instance_id)
-    if member is None:
-        raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID, f"Instance id {instance_id} is unknown.")
-    return fence(group, member, topics)
-
-
-def fence(group: ConsumerGroup, member: ConsumerMember, topics: Topics, epoch: int = -1) -> Change:
-    """Decide on the end of a member: its partitions are free, and the others get them as they heartbeat."""
+def fence(
+    group: ConsumerGroup, members: Sequence[ConsumerMember], settings: ConsumerGroupSettings, around: Surroundings
+) -> Change:
+    """Decide on the end of members: their partitions are free, and the others get them as they heartbeat. Where all
+    others speak the classic protocol, the group does too from then on.
+    """
+    ended = [member.member_id for member in members]
+    if may_downgrade(group, members, settings):
+        classic = downgraded(group, frozenset(ended), around.topics, around.now_ms)
+        return Change(downgrade_records(group, classic), ended=ended, classic=classic, has_to_rebalance=True)
     rest, expressed = group.subscribed.copy(), group.expressed.copy()
-    rest.subtract(member.topics)
-    expressed.subtract([member.regex] if member.regex else [])
-    is_last = bool(member.regex) and not expressed[member.regex] and member.regex in group.matched
-    hashed = metadata_hash(_names(rest, expressed, group.matched), topics)
+    for member in members:
+        rest.subtract(member.topics)
+    expressed.subtract(member.regex for member in members if member.regex)
+    regexes = dict.fromkeys(member.regex for member in members)
+    unexpressed = [regex for regex in regexes if regex in group.matched and not expressed[regex]]
+    hashed = metadata_hash(_names(rest, expressed, group.matched), around.topics)
     return Change(
         [
-            *member_tombstones(group.group_id, member.member_id),
-            *([expression_tombstone(group.group_id, member.regex)] if is_last else []),
+            *chain.from_iterable(member_tombstones(group.group_id, member_id) for member_id in ended),
+            *(expression_tombstone(group.group_id, regex) for regex in unexpressed),
             group_record(group.group_id, group.epoch + 1, hashed),
         ],
-        member.member_id,
-        epoch,
-        revokes_ms=None,
-        ended=[member.member_id],
+        ended=ended,
     )
 
 
@@ -310,12 +329,14 @@ def _sender(group: ConsumerGroup, beat: Heartbeat) -> tuple[ConsumerMember, Cons
         check_epoch(member, beat.epoch, beat.owned)
         return member, None
     holder = group.static_member(beat.instance_id)
+    if holder is not None and beat.classic is not None and holder.member_id == beat.member_id:
+        return holder, None
     if holder is not None and holder.member_id != beat.member_id and beat.member_id in group.members:
         problem = f"Member {beat.member_id} is in the group already, and not as instance id {beat.instance_id}."
         raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
     if holder is None:
         return group.members.get(beat.member_id) or ConsumerMember(beat.member_id), None
-    if not holder.is_away:
+    if not holder.is_away and holder.classic is None and beat.classic is None:
         problem = (
             f"Static member {beat.member_id} with instance id {beat.instance_id} cannot join the group because the "
             f"instance id is owned by {holder.member_id} member."
@@ -349,6 +370,7 @@ def _updated(member: ConsumerMember, beat: Heartbeat) -> ConsumerMember:
             member.rebalance_timeout_ms if beat.rebalance_timeout_ms == -1 else beat.rebalance_timeout_ms
         ),
         server_assignor=member.server_assignor if beat.server_assignor is None else beat.server_assignor,
+        classic=beat.classic,
     )
 
 

@@ -12,7 +12,14 @@ from collections.abc import Collection, Mapping
 from dataclasses import replace
 from typing import Final
 
-from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember, MemberState, Owned, Target
+from kavka_broker.core.consumer_group.state import (
+    ClassicSide,
+    ConsumerGroup,
+    ConsumerMember,
+    MemberState,
+    Owned,
+    Target,
+)
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.consumer_group_current_member_assignment_key import (
@@ -23,7 +30,11 @@ from kavka_broker.protocol.messages.group.consumer_group_current_member_assignme
     TopicPartitions,
 )
 from kavka_broker.protocol.messages.group.consumer_group_member_metadata_key import ConsumerGroupMemberMetadataKey
-from kavka_broker.protocol.messages.group.consumer_group_member_metadata_value import ConsumerGroupMemberMetadataValue
+from kavka_broker.protocol.messages.group.consumer_group_member_metadata_value import (
+    ClassicMemberMetadata,
+    ClassicProtocol,
+    ConsumerGroupMemberMetadataValue,
+)
 from kavka_broker.protocol.messages.group.consumer_group_metadata_key import ConsumerGroupMetadataKey
 from kavka_broker.protocol.messages.group.consumer_group_metadata_value import ConsumerGroupMetadataValue
 from kavka_broker.protocol.messages.group.consumer_group_partition_metadata_key import ConsumerGroupPartitionMetadataKey
@@ -88,9 +99,15 @@ def member_record(group_id: str, member: ConsumerMember) -> KeyedRecord:
         subscribed_topic_regex=member.regex,
         rebalance_timeout_ms=member.rebalance_timeout_ms,
         server_assignor=member.server_assignor,
-        classic_member_metadata=None,
+        classic_member_metadata=None if member.classic is None else _classic_metadata(member.classic),
     )
     return KeyedRecord(ConsumerGroupMemberMetadataKey(group_id, member.member_id), value)
+
+
+def _classic_metadata(side: ClassicSide) -> ClassicMemberMetadata:
+    return ClassicMemberMetadata(
+        side.session_timeout_ms, [ClassicProtocol(name, metadata) for name, metadata in side.protocols]
+    )
 
 
 def target_record(group_id: str, member_id: str, target: Target) -> KeyedRecord:
@@ -139,9 +156,10 @@ def member_tombstones(group_id: str, member_id: str) -> list[KeyedRecord]:
 
 
 def group_tombstones(group: ConsumerGroup) -> list[KeyedRecord]:
-    """The records that end an empty group."""
-    assert not group.members, f"{group.group_id} ends with {list(group.members)}"
+    """The records that end a group, and its members with it where it has any."""
+    members = [tombstone for member_id in group.members for tombstone in member_tombstones(group.group_id, member_id)]
     return [
+        *members,
         *(expression_tombstone(group.group_id, regex) for regex in group.matched),
         KeyedRecord(ConsumerGroupTargetAssignmentMetadataKey(group.group_id)),
         KeyedRecord(ConsumerGroupPartitionMetadataKey(group.group_id)),
@@ -225,7 +243,13 @@ def _subscribed(member: ConsumerMember, value: ConsumerGroupMemberMetadataValue)
         regex=value.subscribed_topic_regex or "",
         rebalance_timeout_ms=value.rebalance_timeout_ms,
         server_assignor=value.server_assignor,
+        classic=None if value.classic_member_metadata is None else _classic_side(value.classic_member_metadata),
     )
+
+
+def _classic_side(metadata: ClassicMemberMetadata) -> ClassicSide:
+    protocols = tuple((protocol.name, bytes(protocol.metadata)) for protocol in metadata.supported_protocols)
+    return ClassicSide(metadata.session_timeout_ms, protocols)
 
 
 def _assigned(member: ConsumerMember, value: ConsumerGroupCurrentMemberAssignmentValue) -> ConsumerMember:

@@ -1,6 +1,7 @@
 """The limits and times of consumer groups of the new protocol, by Kafka's names."""
 
 from dataclasses import dataclass
+from enum import Enum
 from typing import Protocol
 
 SUBSCRIBED_TOPICS_MAX = 10_000
@@ -18,6 +19,23 @@ class HeartbeatIntervals(Protocol):
     def rebalance_interval_ms(self) -> int: ...
 
 
+class MigrationPolicy(Enum):
+    """The ways in which a group with members may change its protocol; the value is that of the config."""
+
+    DISABLED = "disabled"
+    UPGRADE = "upgrade"
+    DOWNGRADE = "downgrade"
+    BIDIRECTIONAL = "bidirectional"
+
+    @property
+    def may_upgrade(self) -> bool:
+        return self in (MigrationPolicy.UPGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+    @property
+    def may_downgrade(self) -> bool:
+        return self in (MigrationPolicy.DOWNGRADE, MigrationPolicy.BIDIRECTIONAL)
+
+
 @dataclass(frozen=True, slots=True)
 class ConsumerGroupSettings:
     """Settings of one group; the comment behind each field is the config of brokers, `consumer.` that of a group."""
@@ -29,3 +47,5 @@ class ConsumerGroupSettings:
     regex_refresh_interval_ms: int = 600_000  # group.consumer.regex.refresh.interval.ms
     members_max: int = 2**31 - 1  # group.consumer.max.size
     assignors: tuple[str, ...] = ("uniform", "range")  # group.consumer.assignors
+    migration: MigrationPolicy = MigrationPolicy.BIDIRECTIONAL  # group.consumer.migration.policy
+    classic_members_max: int = 2**31 - 1  # group.max.size

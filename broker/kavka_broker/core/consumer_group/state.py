@@ -10,7 +10,7 @@ Nothing here decides; only `replay` changes a group. One that is served is not c
 """
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from enum import Enum, IntEnum
 from types import MappingProxyType
@@ -19,6 +19,7 @@ from typing import Final, Self
 __all__ = [
     "LEFT_EPOCH",
     "LEFT_FOR_A_WHILE_EPOCH",
+    "ClassicSide",
     "ConsumerGroup",
     "ConsumerMember",
     "GroupState",
@@ -37,6 +38,8 @@ Target = Mapping[bytes, frozenset[int]]
 Owned = Mapping[bytes, Mapping[int, int]]
 """Partitions by topic id, each with the assignment epoch in which the member got it (KIP-1251)."""
 
+Protocols = tuple[tuple[str, bytes], ...]
+
 NO_TARGET: Final[Target] = MappingProxyType({})
 
 NO_TOPICS: Final = frozenset[str]()
@@ -49,9 +52,9 @@ TEXT_BYTES: Final = 128
 class MemberState(IntEnum):
     """The state of a member, by the numbers of its record."""
 
-    STABLE = 1  # has all of its target that it may have
-    UNREVOKED_PARTITIONS = 2  # has yet to give partitions up
-    UNRELEASED_PARTITIONS = 3  # waits for partitions that others have yet to give up
+    STABLE = 0  # has all of its target that it may have
+    UNREVOKED_PARTITIONS = 1  # has yet to give partitions up
+    UNRELEASED_PARTITIONS = 2  # waits for partitions that others have yet to give up
     UNKNOWN = 127  # written by a later release
 
 
@@ -63,6 +66,23 @@ class GroupState(Enum):
     RECONCILING = "Reconciling"
     STABLE = "Stable"
     DEAD = "Dead"
+
+
+@dataclass(frozen=True, slots=True)
+class ClassicSide:
+    """What a member of the classic protocol has said in JoinGroup, and a member of the new protocol has not."""
+
+    session_timeout_ms: int
+    protocols: Protocols  # the preferred first: name and embedded subscription
+
+    @property
+    def names(self) -> list[str]:
+        """The embedded protocols, each once."""
+        return list(dict.fromkeys(name for name, _ in self.protocols))
+
+    @property
+    def size_bytes(self) -> int:
+        return sum(TEXT_BYTES + len(name) + len(metadata) for name, metadata in self.protocols)
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,6 +101,7 @@ class ConsumerMember:
     regex: str = ""
     rebalance_timeout_ms: int = -1
     server_assignor: str | None = None
+    classic: ClassicSide | None = None  # of a member that speaks the classic protocol
     assigned: Owned = field(default_factory=dict)
     revoking: Owned = field(default_factory=dict)  # has to give these up, and may still consume them
 
@@ -94,7 +115,8 @@ class ConsumerMember:
         """About how much memory what the member has said of itself takes."""
         said = (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.server_assignor)
         characters = sum(len(text) for text in (*said, self.regex) if text) + sum(map(len, self.topics))
-        return MEMBER_BYTES + TEXT_BYTES * len(self.topics) + characters
+        classic = 0 if self.classic is None else self.classic.size_bytes
+        return MEMBER_BYTES + TEXT_BYTES * len(self.topics) + characters + classic
 
 
 def has_reached(member: ConsumerMember, assignment_epoch: int) -> bool:
@@ -107,7 +129,8 @@ class ConsumerGroup:
     """The whole of a group except its offsets.
 
     Invariants: `instances` maps exactly the static members; `subscribed` counts the members that name each topic, and
-    `expressed` those that have each regular expression; `size_bytes` is what members say of themselves and what their
+    `expressed` those that have each regular expression, `spoken` those of the classic protocol, of which there are
+    `classic_count`, that speak each embedded protocol; `size_bytes` is what members say of themselves and what their
     expressions match. `matched` has the topics of each expression, once they are known, until its last member goes.
     """
 
@@ -122,6 +145,8 @@ class ConsumerGroup:
     owners: dict[bytes, dict[int, str]] = field(default_factory=dict)
     subscribed: Counter[str] = field(default_factory=Counter)
     expressed: Counter[str] = field(default_factory=Counter)
+    spoken: Counter[str] = field(default_factory=Counter)
+    classic_count: int = 0
     matched: dict[str, frozenset[str]] = field(default_factory=dict)
     size_bytes: int = 0
     topics_seen: int = field(default=-1, compare=False)  # the number of topic changes at which the hash was compared
@@ -145,6 +170,10 @@ class ConsumerGroup:
 
     def target_of(self, member_id: str) -> Target:
         return self.targets.get(member_id, NO_TARGET)
+
+    def supports(self, names: Iterable[str]) -> bool:
+        """Whether all members of the classic protocol speak one of these embedded protocols."""
+        return any(self.spoken[name] == self.classic_count for name in names)
 
     def topics_of(self, member: ConsumerMember) -> frozenset[str]:
         """The names of the topics that a member subscribes to, as far as its expression has been matched."""
@@ -182,6 +211,7 @@ class ConsumerGroup:
             owners={topic_id: partitions.copy() for topic_id, partitions in self.owners.items()},
             subscribed=self.subscribed.copy(),
             expressed=self.expressed.copy(),
+            spoken=self.spoken.copy(),
             matched=self.matched.copy(),
         )
 
@@ -195,6 +225,9 @@ class ConsumerGroup:
         self.subscribed.update(member.topics)
         if member.regex:
             self.expressed[member.regex] += 1
+        if member.classic is not None:
+            self.classic_count += 1
+            self.spoken.update(member.classic.names)
         for partitions in (member.assigned, member.revoking):
             for topic_id, indexes in partitions.items():
                 self.owners.setdefault(topic_id, {}).update(dict.fromkeys(indexes, member.member_id))
@@ -208,14 +241,11 @@ class ConsumerGroup:
         self.size_bytes -= member.size_bytes
         if member.instance_id is not None and self.instances.get(member.instance_id) == member.member_id:
             del self.instances[member.instance_id]
-        for name in member.topics:
-            self.subscribed[name] -= 1
-            if not self.subscribed[name]:
-                del self.subscribed[name]
-        if member.regex:
-            self.expressed[member.regex] -= 1
-            if not self.expressed[member.regex]:
-                del self.expressed[member.regex]
+        discount(self.subscribed, member.topics)
+        discount(self.expressed, [member.regex] if member.regex else [])
+        if member.classic is not None:
+            self.classic_count -= 1
+            discount(self.spoken, member.classic.names)
         for partitions in (member.assigned, member.revoking):
             for topic_id, indexes in partitions.items():
                 self._release(topic_id, indexes, member.member_id)
@@ -228,3 +258,11 @@ class ConsumerGroup:
                 del owners[index]
         if not owners:
             self.owners.pop(topic_id, None)
+
+
+def discount(counts: Counter[str], names: Iterable[str]) -> None:
+    """Count each of these once less; what is not counted any more takes no memory."""
+    for name in names:
+        counts[name] -= 1
+        if not counts[name]:
+            del counts[name]

@@ -4,17 +4,11 @@ To the coordinator a member's metadata is opaque. Of groups of protocol type `co
 that are subscribed to, so that their offsets neither expire nor are deleted under a running consumer.
 """
 
-from struct import error, unpack_from
-
+from kavka_broker.core.group.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_subscription
 from kavka_broker.core.group.state import ClassicGroup
-from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.messages.consumer_protocol_subscription import ConsumerProtocolSubscription
 
 __all__ = ["CONSUMER_PROTOCOL_TYPE", "subscribed_topics"]
-
-CONSUMER_PROTOCOL_TYPE = "consumer"
-VERSION_BYTES = 2
 
 
 def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
@@ -25,19 +19,7 @@ def subscribed_topics(group: ClassicGroup) -> frozenset[str] | None:
     for member in group.members.values():
         subscription = member.metadata(group.protocol_name)
         try:
-            topics.update(topics_of(subscription))
-        except (ProtocolViolation, error):
+            topics.update(read_subscription(subscription).topics)
+        except ProtocolViolation:
             return None
     return frozenset(topics)
-
-
-def topics_of(subscription: bytes) -> list[str]:
-    """Topics of a subscription. Raises ProtocolViolation.
-
-    A newer version is read as the newest known: fields are only ever added at its end.
-    """
-    (version,) = unpack_from(">h", subscription)
-    known = min(version, ConsumerProtocolSubscription.VERSIONS[1])
-    if known < 0:
-        raise ProtocolViolation(f"subscription version {version}")
-    return decode(ConsumerProtocolSubscription, known, memoryview(subscription)[VERSION_BYTES:]).topics
