@@ -69,7 +69,11 @@ NOTES = """\
   (docs/adr/0040).
 - Share groups (KIP-932) are experimental: a new cluster has share.version 0, and requests of share groups are
   UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature share.version=1`. A member that waits for partitions
-  heartbeats sooner than in Apache Kafka, as one of a consumer group does (docs/adr/0040).
+  heartbeats sooner than in Apache Kafka, as one of a consumer group does (docs/adr/0040). A partition's leader writes
+  down where a group begins before it serves it, and the start with each acknowledgement: START-OFFSET of
+  kafka-share-groups may be ahead of Apache Kafka's, the lag is the same. A batch that is larger than
+  share.partition.max.record.locks is delivered in parts. Members do not get markers and, with read_committed, aborted
+  records. The parts of this are in no simulation yet, and there are no dead letters (KIP-1191), as in 4.3.1.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

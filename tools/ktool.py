@@ -21,6 +21,7 @@ CLASSES: Final = {
     "configs": "kafka.admin.ConfigCommand",
     "console-consumer": f"{_TOOLS}.consumer.ConsoleConsumer",
     "console-producer": f"{_TOOLS}.ConsoleProducer",
+    "console-share-consumer": f"{_TOOLS}.consumer.ConsoleShareConsumer",
     "consumer-groups": f"{_TOOLS}.consumer.group.ConsumerGroupCommand",
     "consumer-perf-test": f"{_TOOLS}.ConsumerPerformance",
     "delegation-tokens": f"{_TOOLS}.DelegationTokenCommand",
@@ -38,11 +39,13 @@ CLASSES: Final = {
     "reassign-partitions": f"{_TOOLS}.reassign.ReassignPartitionsCommand",
     "replica-verification": f"{_TOOLS}.ReplicaVerificationTool",
     "server": "kafka.Kafka",
+    "share-groups": f"{_TOOLS}.consumer.group.ShareGroupCommand",
     "storage": "kafka.tools.StorageTool",
     "topics": f"{_TOOLS}.TopicCommand",
     "transactions": f"{_TOOLS}.TransactionsCommand",
     "verifiable-consumer": f"{_TOOLS}.VerifiableConsumer",
     "verifiable-producer": f"{_TOOLS}.VerifiableProducer",
+    "verifiable-share-consumer": f"{_TOOLS}.VerifiableShareConsumer",
 }
 
 # Warnings to stderr, so that a tool's own output stands alone on stdout.

@@ -39,6 +39,7 @@ SHARED: Final = (
     "log-dirs",
     "metadata-quorum",
     "reassign-partitions",
+    "share-groups",
     "topics",
     "transactions",
 )

@@ -4,16 +4,18 @@ from dataclasses import dataclass
 
 from kavka_broker.coordinator.internal_topic import InternalTopic
 from kavka_broker.coordinator.share_coordinator import ShareCoordinator
+from kavka_broker.coordinator.share_fetches import ShareFetches
 from kavka_broker.coordinator.share_state_client import ShareStateClient
 
 
 @dataclass(frozen=True, slots=True)
 class Sharing:
-    """The share coordinator of this broker, and the way to those of others."""
+    """The share coordinator of this broker, the way to those of others, and the share partitions that it leads."""
 
     coordinator: ShareCoordinator
     states: ShareStateClient
     topic: InternalTopic
+    fetches: ShareFetches
 
     def start(self) -> None:
         """Begin the periodic work."""
@@ -21,5 +23,6 @@ class Sharing:
 
     def close(self) -> None:
         """Stop, with this broker: others go on."""
+        self.fetches.close()
         self.coordinator.close()
         self.states.close()

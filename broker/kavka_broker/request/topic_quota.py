@@ -4,6 +4,7 @@ A request may name very many partitions, so it is charged in slices; `at_once` i
 """
 
 from collections.abc import Iterable
+from typing import Protocol
 
 from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.loop.slices import Cost, Work
@@ -11,7 +12,6 @@ from kavka_broker.protocol.messages.fetch_response import PartitionData
 from kavka_broker.protocol.messages.produce_request import TopicProduceData
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE
 from kavka_broker.quotas.topic_quota import LimitedTopic
-from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
 from kavka_broker.replica.serving.partition_data import size_of
 from kavka_broker.request.broker import Broker, Client
 
@@ -28,8 +28,17 @@ def charge_produced(topics: Iterable[TopicProduceData], broker: Broker, client: 
             yield
 
 
+class FetchedPartition(Protocol):
+    """A partition of a fetch, or of a share fetch."""
+
+    @property
+    def topic(self) -> bytes | str: ...
+    @property
+    def index(self) -> int: ...
+
+
 def charge_fetched(
-    served: Iterable[tuple[SessionPartition, PartitionData]], broker: Broker, client: Client
+    served: Iterable[tuple[FetchedPartition, PartitionData]], broker: Broker, client: Client
 ) -> Work[None]:
     """Charge the records of an answer to a consumer."""
     limited, cost = broker.quotas.fetched.limited, Cost()

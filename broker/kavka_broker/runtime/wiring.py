@@ -25,6 +25,7 @@ from kavka_broker.coordinator.marker_sender import MarkerSender
 from kavka_broker.coordinator.marker_writes import MarkerWrites
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from kavka_broker.coordinator.share_fetches import ShareFetches
 from kavka_broker.coordinator.share_state_client import ShareStateClient
 from kavka_broker.coordinator.sharing import Sharing
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
@@ -306,7 +307,7 @@ class Wiring:
             ),
             effective=EffectiveConfig(config, metadata.configs),
         )
-        sharing = self._sharing(replicas, topics)
+        sharing = self._sharing(replicas, topics, groups, pacing)
         groups.share_states = sharing.states
         return Serving(
             lifecycle=lifecycle,
@@ -330,7 +331,9 @@ class Wiring:
             ),
         )
 
-    def _sharing(self, replicas: ReplicaManager, topics: TopicMaker) -> Sharing:
+    def _sharing(
+        self, replicas: ReplicaManager, topics: TopicMaker, groups: GroupCoordinator, pacing: Pacing
+    ) -> Sharing:
         config, metadata, clock = self._config, self._quorum.metadata, self._world.clock
         factor_key = "share.coordinator.state.topic.replication.factor"
         topic = InternalTopic(SHARE_STATE_TOPIC, factor_key, config, topics, metadata)
@@ -338,7 +341,9 @@ class Wiring:
         coordinator = ShareCoordinator(settings, metadata, replicas, clock, self._timers)
         connections = self._connections("share-states")
         states = ShareStateClient(config.node_id, metadata, coordinator, connections, topic, clock)
-        return Sharing(coordinator, states, topic)
+        sessions_max = config["group.share.max.share.sessions"]
+        fetches = ShareFetches(metadata, replicas, states, groups.settings.share, pacing, sessions_max)
+        return Sharing(coordinator, states, topic, fetches)
 
     def _transactions(
         self, replicas: ReplicaManager, producer_ids: ProducerIds, markers: MarkerWrites

@@ -97,7 +97,7 @@ COORDINATOR_KEYS: Final = by_name(
             "group.share.max.record.lock.duration.ms", INT, 60_000, MEDIUM, Range(30_000, 3_600_000), served=True
         ),
         Definition("group.share.max.session.timeout.ms", INT, 60_000, MEDIUM, Range(1), served=True),
-        Definition("group.share.max.share.sessions", INT, 2000, MEDIUM, Range(1)),
+        Definition("group.share.max.share.sessions", INT, 2000, MEDIUM, Range(1), served=True),
         Definition("group.share.max.size", INT, 200, MEDIUM, Range(1, 1000), served=True),
         Definition("group.share.min.assignment.interval.ms", INT, 0, MEDIUM, Range(0), served=True),
         Definition("group.share.min.delivery.count.limit", INT, 2, MEDIUM, Range(2, 5), served=True),

@@ -272,3 +272,10 @@ def _refused(topic: Any) -> Any:
 
 
 READ_GROUP = OnGroup(Operation.READ)
+
+
+def read_shares(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
+    """Serve members of a share group that the client may READ; the handler asks about topics, while it waits too."""
+    if request.group_id is not None and (lacking := lacks(Operation.READ, request.group_id, access)) is not None:
+        raise lacking
+    return api.handle(request, broker, client)

@@ -94,6 +94,8 @@ GATES: Final[Mapping[int, Gate | None]] = {
     75: topics.describe_partitions,
     76: groups.hear_consumer,  # ShareGroupHeartbeat
     77: share_groups.describe,
+    78: groups.read_shares,  # ShareFetch
+    79: groups.read_shares,  # ShareAcknowledge
     80: _ALTER,  # AddRaftVoter
     81: _ALTER,  # RemoveRaftVoter
     82: _OF_NODES,  # UpdateRaftVoter

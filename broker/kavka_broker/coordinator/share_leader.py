@@ -1,0 +1,380 @@
+"""One share partition whose partition this broker leads: the window of the core, and what it waits for.
+
+    load ──> read the state at the share coordinator, choose a start ──> serve
+    acknowledge ──> begin ──> queue ──> write ──> commit, or roll back
+    timer ──> expire ──> write
+
+One write is under way at a time, and takes with it all changes that have come meanwhile. A state that another leader,
+or a newer state, has fenced is given up: the next fetch reads it again.
+"""
+
+import asyncio
+from collections.abc import Callable, Sequence
+from typing import Final, NamedTuple
+
+from kavka_broker.coordinator.pacing import Pacing
+from kavka_broker.coordinator.share_state_client import Place, ShareStateClient
+from kavka_broker.core.share.runs import Change
+from kavka_broker.core.share.share_partition import (
+    Acknowledgement,
+    Acquired,
+    Acquisition,
+    LogBatch,
+    ShareLimits,
+    SharePartition,
+)
+from kavka_broker.core.share.share_states import UNSET, WrittenState
+from kavka_broker.core.share.start_offset import EARLIEST, duration_ms
+from kavka_broker.core.share.state_batches import BATCHES_MAX, StateBatch
+from kavka_broker.core.share_group.settings import ShareGroupSettings
+from kavka_broker.logs import get
+from kavka_broker.loop.slices import Cost, Work, sliced
+from kavka_broker.loop.tasks import watch
+from kavka_broker.loop.timers import Timer
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.leading.purgatory import FetchWaiter
+from kavka_broker.replica.serving.txn_index_check import is_proven
+from kavka_broker.storage.time_search import find_by_timestamp
+
+log = get("coordinator")
+
+BATCHES_PER_READ_MAX: Final = 250
+"""Batches of the log that are looked at in one turn: a few milliseconds."""
+READS_MAX: Final = 4
+"""Reads of one fetch while everything that it finds is hidden: markers, and aborted transactions."""
+READ_BYTES_MAX: Final = 8 * 1024 * 1024
+
+ERRORS: Final = {
+    ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
+    ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+}
+"""The error for the member where the share coordinator has said this."""
+
+
+class Fetched(NamedTuple):
+    """Records that a member has acquired, and the batches of the log that hold them."""
+
+    acquired: list[Acquired]
+    parts: list[memoryview]
+    size_bytes: int
+
+
+NOTHING: Final = Fetched([], [], 0)
+
+
+class ShareLeader:
+    """A share partition of a led partition. `on_lost` is called when its state is to be read again."""
+
+    def __init__(
+        self,
+        group_id: str,
+        partition: Partition,
+        states: ShareStateClient,
+        settings: Callable[[], ShareGroupSettings],
+        pacing: Pacing,
+        on_lost: Callable[["ShareLeader"], None],
+    ) -> None:
+        self.group_id = group_id
+        self.partition = partition
+        self.place: Place = (bytes(partition.topic_id), partition.index)
+        self.waiters: list[FetchWaiter] = []  # fetches woken by records that become available
+        self.window: SharePartition | None = None
+        self.is_closed = False
+        self.is_retiring = False  # forgotten as soon as nothing is written or acquired
+        self._states = states
+        self._settings = settings
+        self._clock = pacing.clock
+        self._timers = pacing.timers
+        self._slices = pacing.slices
+        self._on_lost = on_lost
+        self._queued: list[tuple[Change, asyncio.Future[ErrorCode]]] = []
+        self._unwritten: list[StateBatch] = []  # states of locks that have ended
+        self._is_moved = False  # whether the start has moved without a member's doing
+        self._writing: asyncio.Task[None] | None = None
+        self._timer: Timer | None = None
+
+    def __str__(self) -> str:
+        return f"{self.group_id}:{self.partition}"
+
+    @property
+    def limits(self) -> ShareLimits:
+        settings = self._settings()
+        return ShareLimits(
+            settings.partition_max_record_locks, settings.delivery_count_limit, settings.record_lock_duration_ms
+        )
+
+    @property
+    def is_committed_only(self) -> bool:
+        return self._settings().isolation_level == "read_committed"
+
+    @property
+    def is_idle(self) -> bool:
+        """Whether nothing is acquired, and nothing is being written."""
+        return self._writing is None and not self._queued and (self.window is None or self.window.is_idle)
+
+    def close(self) -> None:
+        """Give the share partition up: acknowledgements that wait are refused."""
+        self.is_closed = True
+        if self._timer is not None:
+            self._timer.cancel()
+        if self._writing is not None:
+            self._writing.cancel()
+        queued, self._queued = self._queued, []
+        for _, answered in queued:
+            _resolve(answered, ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        self._wake()
+
+    # --- loading ------------------------------------------------------------------------------------------------
+
+    async def load(self) -> None:
+        """Read the state at the share coordinator, and write down where the group begins. Raises BrokerError."""
+        partition = self.partition
+        leadership = partition.leadership
+        if leadership is None:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        if leadership.start_offset > partition.high_watermark:
+            # The followers have yet to say how far they are: an end would go back.
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, "the high watermark is not known yet")
+        state = await self._states.read(self.group_id, self.place, partition.leader_epoch)
+        start_offset = state.start_offset
+        if start_offset == UNSET:
+            start_offset = await self._begin_at()
+            written = WrittenState(state.state_epoch, partition.leader_epoch, start_offset, 0, ())
+            await self._states.write(self.group_id, self.place, written)
+        window = SharePartition(state.state_epoch, start_offset, state.batches)
+        window.clip(partition.log.log_end_offset)
+        window.move_log_start(partition.log.log_start_offset)
+        self.window = window
+        log.debug("share_partition.loaded", partition=str(self), start_offset=window.start_offset)
+
+    async def _begin_at(self) -> int:
+        setting = self._settings().auto_offset_reset
+        if setting == EARLIEST:
+            return self.partition.log.log_start_offset
+        if (ago_ms := duration_ms(setting)) is not None:
+            search = find_by_timestamp(self.partition.log, self._clock.now_ms() - ago_ms, Cost())
+            found = await self._slices.whole(search)
+            if found is not None and found[0] < self.partition.high_watermark:
+                return found[0]
+        return self.partition.high_watermark
+
+    # --- fetches ------------------------------------------------------------------------------------------------
+
+    def readable_bytes(self, bytes_max: int) -> int:
+        """Return about how many bytes a fetch would get."""
+        window, limits = self._window(), self.limits
+        offset, upper_offset = window.next_fetch_offset, self._upper_offset()
+        if offset >= upper_offset or not window.may_acquire(limits):
+            return 0
+        if offset < window.end_offset:
+            return bytes_max  # records came back: nobody waits for more
+        return self.partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, True).size_bytes
+
+    def fetch(self, wanted: Acquisition, bytes_max: int, at_least_one: bool) -> Fetched:
+        """Acquire records for a member. Raises BrokerError."""
+        window = self._window()
+        if window.move_log_start(self.partition.log.log_start_offset):
+            self._is_moved = True
+            self._write_soon()
+        fetched = NOTHING
+        for _ in range(READS_MAX):
+            offset = window.next_fetch_offset
+            fetched = self._fetch_at(window, offset, wanted, bytes_max, at_least_one)
+            if fetched.acquired or window.next_fetch_offset == offset:
+                break
+        self._arm()
+        return fetched
+
+    def _fetch_at(
+        self, window: SharePartition, offset: int, wanted: Acquisition, bytes_max: int, at_least_one: bool
+    ) -> Fetched:
+        upper_offset = self._upper_offset()
+        if offset >= upper_offset or not window.may_acquire(wanted.limits):
+            return NOTHING
+        if self.is_committed_only and not is_proven(self.partition, offset):
+            return NOTHING
+        chunk = self.partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, at_least_one)
+        batches, views = self._batches_of(offset, chunk.parts)
+        acquired = window.acquire(wanted, offset, batches)
+        parts = _holding(acquired, batches, views)
+        return Fetched(acquired, parts, sum(map(len, parts)))
+
+    def _batches_of(self, offset: int, parts: Sequence[memoryview]) -> tuple[list[LogBatch], list[memoryview]]:
+        batches: list[LogBatch] = []
+        views: list[memoryview] = []
+        aborted = []
+        if self.is_committed_only:
+            aborted = self.partition.log.reader.aborted_between(offset, self._upper_offset())
+        for part in parts:
+            for header, view in split_batches(part):
+                is_aborted = header.is_transactional and any(
+                    entry.producer_id == header.producer_id
+                    and entry.first_offset <= header.base_offset <= entry.last_offset
+                    for entry in aborted
+                )
+                batches.append(LogBatch(header.base_offset, header.last_offset, header.is_control or is_aborted))
+                views.append(view)
+                if len(batches) == BATCHES_PER_READ_MAX:
+                    return batches, views
+        return batches, views
+
+    def _upper_offset(self) -> int:
+        partition = self.partition
+        return partition.last_stable_offset if self.is_committed_only else partition.high_watermark
+
+    def _window(self) -> SharePartition:
+        """Raises BrokerError where the share partition is given up."""
+        if self.window is None or self.is_closed or not self.partition.is_leader:
+            raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+        return self.window
+
+    # --- acknowledgements ---------------------------------------------------------------------------------------
+
+    async def acknowledge(self, member: str, said: Sequence[Acknowledgement]) -> None:
+        """Take what a member says of its records; returns when that is written down. Raises BrokerError."""
+        answered = await self._slices.whole(self._take(self._window(), member, said))
+        error = ErrorCode.NONE if answered is None else await answered
+        if error is not ErrorCode.NONE:
+            raise BrokerError(error)
+
+    def _take(
+        self, window: SharePartition, member: str, said: Sequence[Acknowledgement]
+    ) -> "Work[asyncio.Future[ErrorCode] | None]":
+        """Mark what a member says and queue it, in one step at the end: a client may be gone meanwhile."""
+        marking = window.begin(member, said, self.limits, self._clock.monotonic_ms())
+        change = yield from sliced(marking, Cost())
+        self._arm()
+        return self._written(change) if change.runs else None
+
+    def release(self, member: str) -> None:
+        """Release everything that a member has acquired: its session has ended."""
+        if self.window is None or self.is_closed:
+            return
+        change = self.window.release(member, self.limits)
+        if change.runs:
+            self._written(change)
+
+    def _written(self, change: Change) -> asyncio.Future[ErrorCode]:
+        """Write a change down; returns a future of what became of it."""
+        answered: asyncio.Future[ErrorCode] = asyncio.get_running_loop().create_future()
+        if self.is_closed:
+            answered.set_result(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            return answered
+        self._queued.append((change, answered))
+        self._write_soon()
+        return answered
+
+    def _write_soon(self) -> None:
+        if self._writing is None and not self.is_closed:
+            task = asyncio.get_running_loop().create_task(self._write_all(), name=f"write share state {self}")
+            self._writing = watch(task)
+
+    async def _write_all(self) -> None:
+        try:
+            while (self._queued or self._unwritten or self._is_moved) and not self.is_closed:
+                await self._write()
+        finally:
+            self._writing = None
+        if self.is_retiring and self.is_idle:
+            self._on_lost(self)
+
+    async def _write(self) -> None:
+        """Write all changes that are queued, and take them over or roll them back."""
+        window, queued = self._window(), self._queued
+        changes = [change for change, _ in queued]
+        expired, self._queued, self._unwritten, self._is_moved = self._unwritten, [], [], False
+        start_offset, complete = window.outcome_of(changes)
+        batches = [*expired, *(batch for change in changes for batch in change.batches)]
+        written = WrittenState(
+            window.state_epoch,
+            self.partition.leader_epoch,
+            start_offset,
+            complete,
+            [batch for batch in batches if batch.last_offset >= start_offset][-BATCHES_MAX:],
+        )
+        error = ErrorCode.NOT_LEADER_OR_FOLLOWER
+        try:
+            await self._states.write(self.group_id, self.place, written)
+            error = ErrorCode.NONE
+        except BrokerError as refused:
+            error = ERRORS.get(refused.code, refused.code)
+            log.info("share_state.not_written", partition=str(self), reason=str(refused))
+        finally:  # also where this broker gives the share partition up meanwhile: every answer is given
+            self._end(window, queued, error)
+
+    def _end(
+        self,
+        window: SharePartition,
+        queued: Sequence[tuple[Change, "asyncio.Future[ErrorCode]"]],
+        error: ErrorCode,
+    ) -> None:
+        """Tell members what became of their changes. States of ended locks hold here whatever was written of them: the
+        next leader may deliver these records once more.
+        """
+        is_freed = False
+        for change, answered in queued:
+            if error is ErrorCode.NONE:
+                is_freed |= window.commit(change)
+            else:
+                window.roll_back(change)
+            _resolve(answered, error)
+        if self.is_closed:
+            return
+        if is_freed:
+            self._wake()
+        if error is not ErrorCode.NONE and error is not ErrorCode.COORDINATOR_NOT_AVAILABLE:
+            self._on_lost(self)
+        self._arm()
+
+    # --- time ---------------------------------------------------------------------------------------------------
+
+    def _arm(self) -> None:
+        """Have the next lock end in time."""
+        if self._timer is not None:
+            self._timer.cancel()
+            self._timer = None
+        if self.window is None or self.is_closed:
+            return
+        deadline_ms = self.window.next_deadline_ms
+        if deadline_ms is not None:
+            self._timer = self._timers.after(max(0, deadline_ms - self._clock.monotonic_ms()), self._expire)
+
+    def _expire(self) -> None:
+        self._timer = None
+        if self.window is None or self.is_closed:
+            return
+        expired = self.window.expire(self._clock.monotonic_ms(), self.limits)
+        if expired:
+            self._unwritten += expired
+            self._write_soon()
+            self._wake()
+        self._arm()
+
+    def _wake(self) -> None:
+        for waiter in list(self.waiters):
+            waiter.interrupt()
+
+
+def _holding(
+    acquired: Sequence[Acquired], batches: Sequence[LogBatch], views: Sequence[memoryview]
+) -> list[memoryview]:
+    """Return the batches that hold acquired records."""
+    parts: list[memoryview] = []
+    index = 0
+    for batch, view in zip(batches, views, strict=True):
+        while index < len(acquired) and acquired[index].last_offset < batch.first_offset:
+            index += 1
+        if index == len(acquired):
+            break
+        if acquired[index].first_offset <= batch.last_offset:
+            parts.append(view)
+    return parts
+
+
+def _resolve(answered: "asyncio.Future[ErrorCode]", error: ErrorCode) -> None:
+    if not answered.done():
+        answered.set_result(error)

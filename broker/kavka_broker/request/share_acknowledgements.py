@@ -1,0 +1,82 @@
+"""Acknowledgements of members of share groups, as ShareFetch and ShareAcknowledge bring them."""
+
+import asyncio
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol, TypeVar
+
+from kavka_broker.coordinator.share_fetches import Refuses
+from kavka_broker.core.metadata.image.features import SHARE_VERSION
+from kavka_broker.core.metadata.image.leader_hint import leader_of
+from kavka_broker.core.share.sessions import SessionKey
+from kavka_broker.core.share.share_partition import Acknowledgement, AcknowledgeType
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.request.broker import Broker
+
+MEMBER_ID_LENGTH_MAX: Final = 36
+
+Place = tuple[bytes, int]
+L = TypeVar("L")
+
+
+class Batch(Protocol):
+    """Part of a request: what it says of a range of offsets."""
+
+    first_offset: int
+    last_offset: int
+    acknowledge_types: Any
+
+
+def is_served(broker: Broker) -> bool:
+    """Whether share groups are switched on."""
+    return broker.metadata.features.level(SHARE_VERSION) >= 1
+
+
+def check_member(group_id: str | None, member_id: str | None) -> SessionKey:
+    """Return the member of a request. Raises INVALID_REQUEST."""
+    if group_id is None:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Invalid group id in the request.")
+    if not member_id or len(member_id) > MEMBER_ID_LENGTH_MAX:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+    return SessionKey(group_id, member_id)
+
+
+def of_partition(batches: Iterable[Batch]) -> list[Acknowledgement]:
+    """Return what a request says of a partition."""
+    return [Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types) for batch in batches]
+
+
+async def acknowledge_all(
+    key: SessionKey,
+    said: Mapping[Place, Sequence[Acknowledgement]],
+    refuses: Refuses | None,
+    broker: Broker,
+    *,
+    renews: bool,
+) -> dict[Place, BrokerError | None]:
+    """Take what a member says of partitions' records; returns what was refused, and None for the others."""
+    may_renew = renews and broker.as_broker.sharing.fetches.settings(key.group_id).renew_acknowledge_enable
+    works = [_acknowledge(key, place, some, refuses, broker, may_renew=may_renew) for place, some in said.items()]
+    return dict(zip(said, await asyncio.gather(*works), strict=True))
+
+
+async def _acknowledge(
+    key: SessionKey,
+    place: Place,
+    said: Sequence[Acknowledgement],
+    refuses: Refuses | None,
+    broker: Broker,
+    *,
+    may_renew: bool,
+) -> BrokerError | None:
+    try:
+        if not may_renew and any(AcknowledgeType.RENEW in acknowledgement.types for acknowledgement in said):
+            raise BrokerError(ErrorCode.INVALID_REQUEST, "Locks are not renewed here, or is_renew_ack is not set.")
+        await broker.as_broker.sharing.fetches.acknowledge(key, place, said, refuses)
+    except BrokerError as error:
+        return error.as_value()
+    return None
+
+
+def leader_hint(place: Place, broker: Broker, kind: Callable[[int, int], L]) -> L:
+    """Return who leads a partition instead of this broker."""
+    return kind(*leader_of(*place, broker.metadata))

@@ -1,0 +1,321 @@
+"""ShareFetch and ShareAcknowledge: members of a share group, in the protocol of clients."""
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages import initialize_share_group_state_request as beginnings
+from kavka_broker.protocol.messages import read_share_group_state_summary_request as summaries
+from kavka_broker.protocol.messages import share_acknowledge_request as said
+from kavka_broker.protocol.messages import share_fetch_request as asked
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kavka_broker.protocol.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
+from kavka_broker.protocol.messages.read_share_group_state_summary_response import (
+    ReadShareGroupStateSummaryResponse,
+)
+from kavka_broker.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
+from kavka_broker.protocol.messages.share_fetch_response import PartitionData, ShareFetchResponse
+from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.record import read_records
+from kavka_broker.protocol.uuids import to_text
+from tests.support.in_process import Client, InProcess, batch, running
+from tests.support.waiting import until
+
+ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+Acquired = list[tuple[int, int, int]]
+
+
+class Member:
+    """A member of the group g with a connection of its own."""
+
+    def __init__(self, client: Client, topic_id: bytes, name: str = "member") -> None:
+        self.client = client
+        self.topic_id = topic_id
+        self.name = name
+        self.epoch = 0
+
+    def next_epoch(self) -> int:
+        self.epoch += 1
+        return self.epoch - 1
+
+    def request(self, *acks: tuple[int, int, int], wait_ms: int = 0, **options: Any) -> asked.ShareFetchRequest:
+        batches = [asked.AcknowledgementBatch(first, last, [kind]) for first, last, kind in acks]
+        topics = [asked.FetchTopic(self.topic_id, [asked.FetchPartition(0, 0, batches)])]
+        if self.epoch and not acks:
+            topics = []
+        request = asked.ShareFetchRequest(
+            "g", self.name, self.next_epoch(), wait_ms, 1, 1 << 20, 500, 500, topics=topics
+        )
+        for name, value in options.items():
+            setattr(request, name, value)
+        return request
+
+    async def fetch(self, *acks: tuple[int, int, int], wait_ms: int = 10_000, **options: Any) -> ShareFetchResponse:
+        request = self.request(*acks, wait_ms=wait_ms, **options)
+        return await self.client.call(request, ShareFetchResponse, 2)
+
+    async def acquire(self, *acks: tuple[int, int, int], wait_ms: int = 10_000, **options: Any) -> Acquired:
+        """What is acquired; each record of it is in the answer."""
+        answer = await self.fetch(*acks, wait_ms=wait_ms, **options)
+        assert answer.error_code == 0, answer.error_message
+        data = data_of(answer)
+        if data is None:
+            return []
+        assert (data.error_code, data.acknowledge_error_code) == (0, 0), (
+            data.error_message,
+            data.acknowledge_error_message,
+        )
+        acquired = [(part.first_offset, part.last_offset, part.delivery_count) for part in data.acquired_records]
+        assert {one for first, last, _ in acquired for one in range(first, last + 1)} <= set(offsets_of(data))
+        return acquired
+
+    async def acknowledge(self, first: int, last: int, *kinds: int, **options: Any) -> int:
+        batches = [said.AcknowledgementBatch(first, last, list(kinds))]
+        topics = [said.AcknowledgeTopic(self.topic_id, [said.AcknowledgePartition(0, batches)])]
+        request = said.ShareAcknowledgeRequest("g", self.name, self.next_epoch(), topics=topics)
+        for name, value in options.items():
+            setattr(request, name, value)
+        answer = await self.client.call(request, ShareAcknowledgeResponse, 2)
+        return answer.error_code or answer.responses[0].partitions[0].error_code
+
+    async def leave(self) -> int:
+        request = said.ShareAcknowledgeRequest("g", self.name, -1, topics=[])
+        return (await self.client.call(request, ShareAcknowledgeResponse, 2)).error_code
+
+
+def data_of(answer: ShareFetchResponse) -> PartitionData | None:
+    return answer.responses[0].partitions[0] if answer.responses else None
+
+
+def offsets_of(data: PartitionData) -> list[int]:
+    assert isinstance(data.records, bytes | memoryview), data.records
+    return [record.offset for _, one in split_batches(data.records) for record in read_records(one)]
+
+
+Scenario = Callable[[InProcess, Member], Awaitable[None]]
+
+
+def play(directory: Path, scenario: Scenario, settings: Mapping[str, str] | None = None) -> None:
+    """Play with a topic t of three batches of three records, and a group that begins at its start."""
+
+    async def whole() -> None:
+        async with running(directory, settings) as inside:
+            await inside.broker.active.submit(
+                lambda metadata, _: update_features(metadata, [UpdateFeature("share.version", 1)])
+            )
+            topic_id = await inside.create("t")
+            produce(inside, 3)
+            await initialize(inside, topic_id)
+            await scenario(inside, Member(await inside.connect(), topic_id))
+
+    asyncio.run(whole())
+
+
+def produce(inside: InProcess, batches: int) -> None:
+    for _ in range(batches):
+        inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(b"a", b"b", b"c"))))
+
+
+async def initialize(inside: InProcess, topic_id: bytes, start_offset: int = 0) -> None:
+    client = await inside.connect()
+    key = f"g:{to_text(topic_id)}:0"
+    await client.call(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), FindCoordinatorResponse, 6)
+    data = beginnings.InitializeStateData(topic_id, [beginnings.PartitionData(0, 1, start_offset)])
+    request = beginnings.InitializeShareGroupStateRequest("g", [data])
+    while True:
+        answer = await client.call(request, InitializeShareGroupStateResponse, 0)
+        if answer.results[0].partitions[0].error_code != ErrorCode.COORDINATOR_LOAD_IN_PROGRESS:
+            break
+        await inside.heard()
+    assert answer.results[0].partitions[0].error_code == 0
+
+
+async def summary(inside: InProcess, topic_id: bytes) -> tuple[int, int]:
+    """The start offset at the coordinator, and the number of records behind it that are done."""
+    data = summaries.ReadStateSummaryData(topic_id, [summaries.PartitionData(0, -1)])
+    request = summaries.ReadShareGroupStateSummaryRequest("g", [data])
+    answer = await (await inside.connect()).call(request, ReadShareGroupStateSummaryResponse, 1)
+    told = answer.results[0].partitions[0]
+    return told.start_offset, told.delivery_complete_count
+
+
+def test_records_are_acquired_and_accepted(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        assert await member.acknowledge(0, 4, ACCEPT) == 0
+        assert await summary(inside, member.topic_id) == (5, 0)
+        assert await member.acknowledge(6, 8, ACCEPT, RELEASE, REJECT) == 0
+        assert await summary(inside, member.topic_id) == (5, 2)
+        assert await member.acquire((5, 5, ACCEPT)) == [(7, 7, 2)]
+        assert await member.acquire((7, 7, ACCEPT), wait_ms=0) == []
+        assert await summary(inside, member.topic_id) == (9, 0)
+
+    play(tmp_path, scenario)
+
+
+def test_members_have_different_records(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        other = Member(await inside.connect(), member.topic_id, "other")
+        assert await member.acquire(max_records=3) == [(0, 2, 1)]
+        assert await other.acquire(max_records=4, share_acquire_mode=1) == [(3, 5, 1), (6, 6, 1)]
+        assert await other.acknowledge(0, 0, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+        assert await member.acquire() == [(7, 8, 1)]
+        assert await other.leave() == 0
+        assert await member.acquire() == [(3, 5, 2), (6, 6, 2)]
+
+    play(tmp_path, scenario)
+
+
+def test_a_lost_connection_releases_what_it_held(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        other = Member(await inside.connect(), member.topic_id, "other")
+        assert await other.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        waiting = asyncio.ensure_future(member.acquire(wait_ms=60_000))
+        await until(lambda: len(inside.broker.as_broker.sharing.fetches.sessions.by_key) == 2)
+        other.client.close()
+        assert await waiting == [(0, 2, 2), (3, 5, 2), (6, 8, 2)]
+
+    play(tmp_path, scenario)
+
+
+def test_a_member_waits_for_records(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        waiting = asyncio.ensure_future(member.acquire((0, 8, ACCEPT), wait_ms=60_000))
+        await until(lambda: bool(inside.broker.partitions.leader("t", 0).watchers))
+        produce(inside, 1)
+        assert await waiting == [(9, 11, 1)]
+
+    play(tmp_path, scenario)
+
+
+def test_a_lock_that_ends_gives_records_to_others(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        other = Member(await inside.connect(), member.topic_id, "other")
+        assert await member.acquire(max_records=3) == [(0, 2, 1)]
+        await member.acquire()
+        assert await other.acquire(wait_ms=60_000, max_records=3) == [(0, 2, 2)]
+        assert await member.acknowledge(0, 2, ACCEPT) == ErrorCode.INVALID_RECORD_STATE
+
+    settings = {"group.share.min.record.lock.duration.ms": "1000", "group.share.record.lock.duration.ms": "1000"}
+    play(tmp_path, scenario, settings)
+
+
+def test_sessions_have_epochs(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        del inside
+        member.epoch = 3
+        assert (await member.fetch(wait_ms=0)).error_code == ErrorCode.SHARE_SESSION_NOT_FOUND
+        member.epoch = 0
+        assert (await member.fetch((0, 0, ACCEPT), wait_ms=0)).error_code == ErrorCode.INVALID_REQUEST
+        member.epoch = 0
+        await member.acquire()
+        member.epoch = 5
+        assert (await member.fetch(wait_ms=0)).error_code == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        member.epoch = 0
+        assert await member.acknowledge(0, 0, ACCEPT) == ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        assert await member.acknowledge(0, 0, ACCEPT) == 0
+        member.epoch = 0
+        assert await member.acquire() == [(1, 2, 2), (3, 5, 2), (6, 8, 2)], (
+            "a session that begins again has lost its records"
+        )
+        assert await member.leave() == 0
+        assert await member.leave() == ErrorCode.SHARE_SESSION_NOT_FOUND
+
+    play(tmp_path, scenario)
+
+
+def test_sessions_have_a_bound(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await member.acquire()
+        other = Member(await inside.connect(), member.topic_id, "other")
+        assert (await other.fetch(wait_ms=0)).error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
+
+    play(tmp_path, scenario, {"group.share.max.share.sessions": "1"})
+
+
+def test_locks_are_renewed(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        del inside
+        await member.acquire()
+        assert await member.acknowledge(0, 8, RENEW, is_renew_ack=True) == 0
+        assert await member.acknowledge(0, 8, RENEW) == ErrorCode.INVALID_REQUEST
+        limits = {"max_bytes": 0, "min_bytes": 0, "max_records": 0, "wait_ms": 0}
+        assert await member.acquire((0, 8, RENEW), is_renew_ack=True, **limits) == []
+        assert (await member.fetch((0, 8, RENEW), is_renew_ack=True)).error_code == ErrorCode.INVALID_REQUEST
+
+    play(tmp_path, scenario)
+
+
+def test_a_group_that_is_moved_begins_there(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await member.acquire()
+        assert await member.leave() == 0
+        await until(lambda: not list(inside.broker.as_broker.sharing.fetches.share_partitions))
+        await initialize(inside, member.topic_id, 6)
+        member.epoch = 0
+        assert await member.acquire() == [(6, 8, 1)]
+
+    play(tmp_path, scenario)
+
+
+def test_without_share_version_nothing_is_served(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            member = Member(await inside.connect(), bytes(16))
+            assert (await member.fetch()).error_code == ErrorCode.UNSUPPORTED_VERSION
+            request = said.ShareAcknowledgeRequest("g", "member", 1)
+            answer = await member.client.call(request, ShareAcknowledgeResponse, 2)
+            assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize(
+    "options",
+    [{"group_id": None}, {"member_id": None}, {"member_id": ""}, {"member_id": "x" * 37}, {"share_acquire_mode": 2}],
+)
+def test_what_names_no_member_is_refused(tmp_path: Path, options: dict[str, Any]) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        del inside
+        assert (await member.fetch(**options)).error_code == ErrorCode.INVALID_REQUEST
+
+    play(tmp_path, scenario)
+
+
+def test_what_does_not_exist_is_said(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        stranger = Member(await inside.connect(), bytes(15) + b"\x07", "stranger")
+        data = data_of(await stranger.fetch(wait_ms=60_000))
+        assert data is not None
+        assert data.error_code == ErrorCode.UNKNOWN_TOPIC_ID
+        other = await inside.create("u")
+        uninitialized = Member(await inside.connect(), other, "uninitialized")
+        data = data_of(await uninitialized.fetch(wait_ms=500))
+        assert data is not None
+        assert data.error_code == ErrorCode.UNKNOWN_SERVER_ERROR
+
+    play(tmp_path, scenario)
+
+
+def test_acknowledged_records_stay_acknowledged_after_a_restart(tmp_path: Path) -> None:
+    async def before(inside: InProcess, member: Member) -> None:
+        assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        assert await member.acknowledge(1, 4, ACCEPT, ACCEPT, REJECT, RELEASE) == 0
+        topics.append(member.topic_id)
+
+    topics: list[bytes] = []
+    play(tmp_path, before)
+
+    async def after() -> None:
+        async with running(tmp_path) as inside:
+            member = Member(await inside.connect(), topics[0])
+            assert await member.acquire() == [(0, 0, 2), (4, 5, 2), (6, 8, 2)], "its connection ended"
+
+    asyncio.run(after())
