@@ -26,9 +26,9 @@ INTERVALS = ShareGroupSettings(assignment_interval_ms=1_000)
     [
         ({"group_id": ""}, "GroupId can't be empty."),
         ({"group_id": " "}, "GroupId can't be empty."),
-        ({"member_id": ""}, "Invalid member id in the request."),
+        ({"member_id": ""}, "^INVALID_REQUEST$"),
         ({"member_id": " "}, "MemberId can't be empty."),
-        ({"member_id": "x" * 37}, "Invalid member id in the request."),
+        ({"member_id": "x" * 37}, "^INVALID_REQUEST$"),
         ({"rack_id": ""}, "RackId can't be empty."),
         ({"topics": None}, "SubscribedTopicNames must be set in first request."),
         ({"topics": ()}, "SubscribedTopicNames must be set in first request."),

@@ -43,7 +43,7 @@ class ShareHeartbeat:
 def check_heartbeat(beat: ShareHeartbeat) -> None:
     """Check what needs no group. Raises BrokerError."""
     if not 0 < len(beat.member_id) <= MEMBER_ID_LENGTH_MAX:
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "Invalid member id in the request.")
+        raise BrokerError(ErrorCode.INVALID_REQUEST)  # without words, as in Apache Kafka
     _require_text(beat.member_id, "MemberId")
     _require_text(beat.group_id, "GroupId")
     _require_text(beat.rack_id, "RackId")
