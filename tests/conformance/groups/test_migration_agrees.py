@@ -217,7 +217,8 @@ class Mixed(Player):
 def without_times(value: Message) -> Message:
     if isinstance(value, GroupMetadataValue):
         value.current_state_timestamp = 0
-        value.members.sort(key=lambda member: member.client_id + member.member_id)
+        value.members.sort(key=lambda member: member.group_instance_id or "")
+        value.leader = "any"  # in Apache Kafka it is a member by the order of a hash map of ids
     elif isinstance(value, OffsetCommitValue):
         value.commit_timestamp = 0
     elif isinstance(value, ConsumerGroupMetadataValue):
