@@ -59,20 +59,21 @@ def run_confluent(
     consumer.close()
 
 
-class ConsumerProtocol:
-    """KIP-848: the coordinator assigns, and gives its session. Commits what it has said that it has read."""
+class Committing:
+    """Commits what it has said that it has read. `spoken` are the settings of its protocol."""
 
-    def __init__(self, bootstrap: str, group: str, topic: str, instance: str | None) -> None:
+    def __init__(self, bootstrap: str, group: str, topic: str, instance: str | None, spoken: dict[str, Any]) -> None:
         from confluent_kafka import Consumer
 
         settings: dict[str, Any] = {
             "bootstrap.servers": bootstrap,
             "group.id": group,
-            "group.protocol": "consumer",
             "auto.offset.reset": "earliest",
             "enable.auto.commit": False,
+            **spoken,
             **({} if instance is None else {"group.instance.id": instance}),
         }
+        self.is_incremental = spoken["group.protocol"] == "consumer"
         self.topic, self.positions = topic, dict[int, int]()
         self.assigned: list[int] = []
         self.consumer = Consumer(settings)
@@ -80,17 +81,26 @@ class ConsumerProtocol:
 
     def gets(self, consumer: Any, parts: Any) -> None:
         say(gets=[part.partition for part in parts], at=monotonic())
-        consumer.incremental_assign(parts)
+        if self.is_incremental:
+            consumer.incremental_assign(parts)
+        else:
+            consumer.assign(parts)
 
     def gives(self, consumer: Any, parts: Any) -> None:
         indexes = [part.partition for part in parts]
         self.commit(index for index in indexes if index in self.positions)
         say(gives=indexes, at=monotonic())
-        consumer.incremental_unassign(parts)
+        self.unassign(consumer, parts)
 
     def loses(self, consumer: Any, parts: Any) -> None:
         say(lost=[part.partition for part in parts], at=monotonic())
-        consumer.incremental_unassign(parts)
+        self.unassign(consumer, parts)
+
+    def unassign(self, consumer: Any, parts: Any) -> None:
+        if self.is_incremental:
+            consumer.incremental_unassign(parts)
+        else:
+            consumer.unassign()
 
     def commit(self, indexes: Iterable[int]) -> None:
         from confluent_kafka import KafkaException, TopicPartition
@@ -116,11 +126,26 @@ class ConsumerProtocol:
         self.commit(read)
 
 
-def run_consumer_protocol(bootstrap: str, group: str, topic: str, _session_ms: int, instance: str | None) -> None:
-    member = ConsumerProtocol(bootstrap, group, topic, instance)
+def run_committing(member: Committing) -> None:
     while Life.goes_on:
         member.read()
     member.consumer.close()
+
+
+def run_consumer_protocol(bootstrap: str, group: str, topic: str, _session_ms: int, instance: str | None) -> None:
+    """KIP-848: the coordinator assigns, and gives its session."""
+    run_committing(Committing(bootstrap, group, topic, instance, {"group.protocol": "consumer"}))
+
+
+def run_classic_protocol(bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None) -> None:
+    """The classic protocol, eager; what it says is as of the consumer protocol."""
+    spoken = {
+        "group.protocol": "classic",
+        "partition.assignment.strategy": "range",
+        "session.timeout.ms": session_ms,
+        "heartbeat.interval.ms": HEARTBEAT_MS,
+    }
+    run_committing(Committing(bootstrap, group, topic, instance, spoken))
 
 
 def run_kafka_python(bootstrap: str, group: str, topic: str, session_ms: int, instance: str | None) -> None:
@@ -195,6 +220,7 @@ RUN: dict[str, Callable[[str, str, str, int, str | None], None]] = {
     "cooperative": run_cooperative,
     "confluent_kafka": run_confluent,
     "consumer_protocol": run_consumer_protocol,
+    "classic_protocol": run_classic_protocol,
     "kafka_python": run_kafka_python,
     "aiokafka": run_aiokafka,
 }

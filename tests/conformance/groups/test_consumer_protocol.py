@@ -71,8 +71,8 @@ def under_load(nodes: Nodes) -> Iterator[History]:
 class JavaMember:
     """Apache Kafka's console consumer, which says what it reads."""
 
-    def __init__(self, nodes: Nodes, directory: Path) -> None:
-        spoken = ("group.protocol=consumer", "auto.offset.reset=earliest", "auto.commit.interval.ms=500")
+    def __init__(self, nodes: Nodes, directory: Path, protocol: str = "consumer", *more: str) -> None:
+        spoken = (f"group.protocol={protocol}", "auto.offset.reset=earliest", "auto.commit.interval.ms=500", *more)
         shown = ("print.partition=true", "print.offset=true", "print.value=false")
         options = [f"--command-property={one}" for one in spoken] + [f"--formatter-property={one}" for one in shown]
         program = command("console-consumer", "--bootstrap-server", nodes.bootstrap, "--topic", TOPIC, "--group", GROUP)
@@ -108,14 +108,18 @@ class Story:
         self.ends: dict[int, float] = {}  # by pid of a member that was killed
         self.known: list[tuple[float, dict[int, int]]] = []  # what was committed, and when
 
-    def start(self) -> Member:
-        member = self.members.start(LIBRARY)
+    def start(self, library: str = LIBRARY, instance: str | None = None) -> Member:
+        member = self.members.start(library, instance=instance)
         self.everybody.append(member)
         return member
 
     def kill(self, member: Member) -> None:
         member.kill()
         self.ends[member.process.pid] = time.monotonic()
+        self.members.remove(member)
+
+    def leave(self, member: Member) -> None:
+        member.leave()
         self.members.remove(member)
 
     def committed(self) -> dict[int, int]:
