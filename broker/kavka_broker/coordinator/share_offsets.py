@@ -95,7 +95,7 @@ class ShareOffsets:
         try:
             await self._groups.change(group_id, decide)
         except BrokerError as error:  # the next heartbeat forgets them too
-            log.debug("share_group.topics_not_forgotten", group=group_id, reason=str(error))
+            log.debug("share_topics.not_removed", group=group_id, reason=str(error))
 
     # --- what operators ask -------------------------------------------------------------------------------------
 

@@ -6,6 +6,7 @@ member heartbeats until it has what it is to have, and only the last answer coun
 
 import time
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -67,9 +68,11 @@ from kavka_broker.protocol.messages.share_group_heartbeat_response import ShareG
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.conformance.groups.test_consumer_groups_agree import NOT_YET, wait_for_groups
+from tests.conformance.side_by_side.products import KAFKA, KAVKA, become
+from tests.conformance.storage.compacting import running
 from tests.support.asking import ask
 from tests.support.both import Both, running_both
-from tests.support.servers import Server
+from tests.support.servers import Server, start_apache_kafka
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -112,7 +115,7 @@ class Player:
         self.told.append((told.error_code, told.member_epoch, count))
         return told.member_epoch
 
-    def _beat(self, group: str, member: str, epoch: int, **fields: Any) -> Any:
+    def _beat(self, group: str, member: str, epoch: int, **fields: Any) -> ShareGroupHeartbeatResponse:
         return ask(
             self.address, ShareGroupHeartbeatRequest(group, member, epoch, **fields), ShareGroupHeartbeatResponse
         )
@@ -170,7 +173,7 @@ class Player:
         self.told.append((told.group_id, ErrorCode(told.error_code).name))
 
 
-def count_of(told: Any) -> int:
+def count_of(told: ShareGroupHeartbeatResponse) -> int:
     return -1 if told.assignment is None else sum(len(topic.partitions) for topic in told.assignment.topic_partitions)
 
 
@@ -343,3 +346,51 @@ def test_groups_of_other_protocols(both: Both) -> None:
         player.delete("x1")
 
     agreed(both, story)
+
+
+def test_either_product_goes_on_with_the_groups_of_the_other(tmp_path: Path) -> None:
+    """A member and a group without one, first on Apache Kafka, then on Kavka, then on Apache Kafka again.
+
+    The hashes of topics that the two write are different ones, so that each begins with an epoch of its own, in which
+    nothing moves.
+    """
+    server = start_apache_kafka(tmp_path / "node", {**SETTINGS, "offsets.topic.num.partitions": "2"})
+    try:
+        ask(server.address, CreateTopicsRequest([CreatableTopic("t", PARTITIONS, 1)]), CreateTopicsResponse)
+        wait_for_groups(server)
+        wait_for_member(server, 0, subscribed_topic_names=["t"])
+        player = Player(server)
+        epoch = player.join("g", "a", "t", count=PARTITIONS)
+        player.alter("altered", t={0: 0, 2: 5})
+        told = shown(server, epoch)
+    finally:
+        server.stop()
+    for number, product in enumerate((KAVKA, KAFKA), 1):
+        become(server, product)
+        with running(server):
+            wait_for_member(server, epoch)
+            assert shown(server, epoch + number) == told, product
+
+
+def wait_for_member(server: Server, epoch: int, **fields: Any) -> None:
+    """Wait until a heartbeat of the member is taken."""
+    deadline = time.monotonic() + SECONDS_MAX
+    while (told := Player(server)._beat("g", "a", epoch, **fields)).error_code in NOT_YET:
+        assert time.monotonic() < deadline, told
+        time.sleep(0.1)
+    assert not told.error_code, told
+
+
+def shown(server: Server, epoch: int) -> Told:
+    """What the groups are, with the member in this epoch, which is left out."""
+    player = Player(server)
+    assert player.stay("g", "a", epoch, count=PARTITIONS, subscribed_topic_names=["t"]) == epoch
+    player.told.clear()
+    player.describe("altered")
+    player.offsets("altered", None)
+    (group,) = ask(server.address, ShareGroupDescribeRequest(["g"]), ShareGroupDescribeResponse).groups
+    assert (group.group_epoch, group.assignment_epoch) == (epoch, epoch)
+    members = [(one.member_id, one.member_epoch - epoch, one.subscribed_topic_names) for one in group.members]
+    assigned = [(part.topic_name, part.partitions) for one in group.members for part in one.assignment.topic_partitions]
+    player.told.append((group.group_state, members, assigned))
+    return player.told
