@@ -38,7 +38,13 @@ def named(partitions: str) -> list[dict[str, Any]]:
 
 def on_broker(topic_id: bytes) -> dict[str, tuple[Message, int]]:
     """Return the requests that a broker serves, each with its version, by a name of their own."""
-    return {**of_clients(topic_id), **of_transactions(), **of_administrators(topic_id)}
+    return {
+        **of_clients(topic_id),
+        **of_transactions(),
+        **of_administrators(topic_id),
+        **of_share_groups(topic_id),
+        **of_share_states(topic_id),
+    }
 
 
 def of_clients(topic_id: bytes) -> dict[str, tuple[Message, int]]:
@@ -107,6 +113,49 @@ def of_transactions() -> dict[str, tuple[Message, int]]:
         "describe transactions": (of("describe_transactions", transactional_ids=["tx"]), 0),
         "list transactions": (of("list_transactions"), 1),
     }  # fmt: skip
+
+
+def of_share_groups(topic_id: bytes) -> dict[str, tuple[Message, int]]:
+    """Return the requests of share groups, of their members and of those that look after them."""
+    member: dict[str, Any] = {"group_id": GROUP, "member_id": "m" * 22}
+    batch = [{"first_offset": 0, "last_offset": 0, "acknowledge_types": [1]}]
+    by_id = [{"topic_id": topic_id}, {"topic_id": ANOTHER_ID}]
+    offsets = [{"partition_index": 0, "start_offset": 1}]
+    both = [{"topic_name": TOPIC}, {"topic_name": OTHER}]
+    return {
+        "share group heartbeat": (of(
+            "share_group_heartbeat", group_id="of shares", member_id="m", subscribed_topic_names=[TOPIC]), 1),
+        "describe share groups": (of(
+            "share_group_describe", group_ids=[GROUP, "h"], include_authorized_operations=True), 1),
+        # Of a topic id that does not exist Apache Kafka's authorizer asks for a name, and the request fails.
+        "share fetch": (of("share_fetch", **member, max_records=1, batch_size=1, topics=[
+            {"topic_id": topic_id, "partitions": [{"partition_index": 0}]}]), 1),
+        "share acknowledge": (of("share_acknowledge", **member, share_session_epoch=1, topics=[
+            {**topic, "partitions": [{"partition_index": 0, "acknowledgement_batches": batch}]} for topic in by_id]), 1),
+        "describe share offsets": (of("describe_share_group_offsets", groups=[
+            {"group_id": GROUP, "topics": [{**topic, "partitions": [0]} for topic in both]},
+            {"group_id": "h", "topics": None}]), 1),
+        "alter share offsets": (of("alter_share_group_offsets", group_id=GROUP, topics=[
+            {**topic, "partitions": offsets} for topic in both]), 0),
+        "delete share offsets": (of("delete_share_group_offsets", group_id=GROUP, topics=both), 0),
+    }  # fmt: skip
+
+
+def of_share_states(topic_id: bytes) -> dict[str, tuple[Message, int]]:
+    """Return the requests that brokers have for share coordinators."""
+
+    def states(kind: str, **partition: object) -> Message:
+        topic = {"topic_id": topic_id, "partitions": [{"partition": 0, **partition}]}
+        return of(f"{kind}_share_group_state", group_id=GROUP, topics=[topic])
+
+    summary = {"topic_id": topic_id, "partitions": [{"partition": 0}]}
+    return {
+        "initialize share states": (states("initialize", start_offset=1), 0),
+        "read share states": (states("read"), 0),
+        "write share states": (states("write", start_offset=1), 0),
+        "summarize share states": (of("read_share_group_state_summary", group_id=GROUP, topics=[summary]), 0),
+        "delete share states": (states("delete"), 0),
+    }
 
 
 def of_administrators(topic_id: bytes) -> dict[str, tuple[Message, int]]:

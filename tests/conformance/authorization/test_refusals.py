@@ -25,10 +25,13 @@ from kavka_broker.protocol.messages.create_topics_request import CreatableTopic,
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.describe_quorum_request import DescribeQuorumRequest
 from kavka_broker.protocol.messages.describe_quorum_response import DescribeQuorumResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.metadata_answers import NOT_ASKED
 from tests.conformance.authorization.profiles import PROFILES, address_of, rules_of_profiles
@@ -70,11 +73,15 @@ LET_THROUGH: Final = "let through"
 @contextmanager
 def guarded(directory: Path, rules: list[AclCreation]) -> Iterator[Both]:
     settings = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
+    settings |= {f"share.coordinator.state.topic.{name}": "1" for name in ("replication.factor", "min.isr")}
     with running_both(directory, settings) as pair:
+        share_groups = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("share.version", 1)])
+        assert not ask(pair.kavka.address, share_groups, UpdateFeaturesResponse).error_code
         pair.ask(CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), CreateTopicsResponse)
         for said in pair.ask(CreateAclsRequest([*rules, *RULES]), CreateAclsResponse):
             assert {result.error_code for result in said.results} == {0}
         for server in pair:
+            until_outside(lambda server=server: has_share_states(server))  # type: ignore[misc]
             until_outside(lambda server=server: refused(server))  # type: ignore[misc]
         yield pair
 
@@ -89,6 +96,12 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
 def both_with_some(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with guarded(tmp_path_factory.mktemp("some"), SOME) as pair:
         yield pair
+
+
+def has_share_states(server: Server) -> bool:
+    """Whether the topic of share coordinators exists, which is created for the first that asks for one."""
+    asked = FindCoordinatorRequest(key_type=2, coordinator_keys=["g:AAAAAAAAAAAAAAAAAAAAAQ:0"])
+    return not ask(server.address, asked, FindCoordinatorResponse).coordinators[0].error_code
 
 
 def topic_id(server: Server) -> bytes:

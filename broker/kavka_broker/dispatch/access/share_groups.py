@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from kavka_broker.core.authorization.acl_types import Operation
-from kavka_broker.dispatch.access.gates import ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome
+from kavka_broker.dispatch.access.gates import ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome, then
 from kavka_broker.dispatch.access.groups import NOBODY, lacks, may_describe_all, show_operations
 from kavka_broker.dispatch.access.topics import named
 from kavka_broker.loop.slices import Cost, Work
@@ -117,13 +117,19 @@ _FORGET = Elements(
 def alter_offsets(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
     """Alter offsets of a group that the client may READ, of the topics that it may READ too. Raises BrokerError."""
     _require(Operation.READ, request.group_id, access)
-    return _ALTER(request, api, broker, client, access)
+    return then(_ALTER(request, api, broker, client, access), _without_parts)
 
 
 def delete_offsets(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
     """Forget offsets of a group that the client may DELETE, of the topics that it may READ. Raises BrokerError."""
     _require(Operation.DELETE, request.group_id, access)
-    return _FORGET(request, api, broker, client, access)
+    return then(_FORGET(request, api, broker, client, access), _without_parts)
+
+
+def _without_parts(answer: Any) -> None:
+    """Leave the error of a whole request alone, as Apache Kafka does: no topic stands beside it."""
+    if answer.error_code:
+        answer.responses = []
 
 
 def _require(operation: Operation, group_id: str, access: Access) -> None:
