@@ -24,7 +24,7 @@ from kavka_broker.coordinator.share_fetches import Outcome, Refuses, ShareFetch
 from kavka_broker.coordinator.share_leader import Fetched
 from kavka_broker.core.metadata.image.leader_hint import endpoint_of
 from kavka_broker.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
-from kavka_broker.loop.slices import at_once
+from kavka_broker.loop.slices import Cost, Work, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import fetch_response as fetches
 from kavka_broker.protocol.messages.share_fetch_request import ShareFetchRequest
@@ -40,12 +40,13 @@ from kavka_broker.request.audit_backpressure import is_mender
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import FETCH_BYTES_MAX, api
 from kavka_broker.request.share_acknowledgements import (
+    PARTITION_COST,
     Place,
     acknowledge_all,
     check_member,
     is_served,
     leader_hint,
-    of_partition,
+    said_in,
 )
 from kavka_broker.request.throttling import throttle
 from kavka_broker.request.topic_quota import charge_fetched
@@ -70,18 +71,13 @@ async def share_fetch(request: ShareFetchRequest, broker: Broker, client: Client
     try:
         key = check_member(request.group_id, request.member_id)
         check(request)
-        session = enter(request, key, broker, client)
+        session = await broker.slices.whole(enter(request, key, broker, client))
     except BrokerError as error:
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # so that the client does not ask again at once
             await asyncio.sleep(min(max(request.max_wait_ms, 0), LIMITED_WAIT_MS_MAX) / 1000)
         return ShareFetchResponse(error_code=error.code, error_message=error.message or None)
     refuses = refusal_of(broker, client)
-    said = {
-        (bytes(topic.topic_id), partition.partition_index): of_partition(partition.acknowledgement_batches)
-        for topic in request.topics
-        for partition in topic.partitions
-        if partition.acknowledgement_batches
-    }
+    said = await broker.slices.whole(said_in(request.topics, Cost()))
     acknowledging = asyncio.ensure_future(acknowledge_all(key, said, refuses, broker, renews=request.is_renew_ack))
     outcome = Outcome()
     if request.share_session_epoch != FINAL_EPOCH and not request.is_renew_ack:
@@ -89,7 +85,7 @@ async def share_fetch(request: ShareFetchRequest, broker: Broker, client: Client
     problems = await acknowledging
     if request.share_session_epoch == FINAL_EPOCH:
         broker.as_broker.sharing.fetches.leave(session)
-    return answer(request, outcome, problems, broker, client)
+    return await broker.slices.whole(answer(request, outcome, problems, broker, client))
 
 
 def check(request: ShareFetchRequest) -> None:
@@ -104,12 +100,19 @@ def check(request: ShareFetchRequest) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"Acquire mode {request.share_acquire_mode} is unknown.")
 
 
-def enter(request: ShareFetchRequest, key: SessionKey, broker: Broker, client: Client) -> ShareSession:
+def enter(request: ShareFetchRequest, key: SessionKey, broker: Broker, client: Client) -> Work[ShareSession]:
     """Raises BrokerError where the session or its epoch is wrong."""
-    added = [(bytes(topic.topic_id), part.partition_index) for topic in request.topics for part in topic.partitions]
-    forgotten = [
-        (bytes(topic.topic_id), index) for topic in request.forgotten_topics_data for index in topic.partitions
-    ]
+    cost = Cost()
+    added: list[Place] = []
+    forgotten: list[Place] = []
+    for topic in request.topics:
+        added += [(bytes(topic.topic_id), partition.partition_index) for partition in topic.partitions]
+        if cost.add(1 + len(topic.partitions) // 2):
+            yield
+    for gone in request.forgotten_topics_data:
+        forgotten += [(bytes(gone.topic_id), index) for index in gone.partitions]
+        if cost.add(1 + len(gone.partitions) // 2):
+            yield
     on_lost = None if client.peer is None else client.peer.on_lost
     return broker.as_broker.sharing.fetches.enter(key, request.share_session_epoch, added, forgotten, on_lost)
 
@@ -155,7 +158,8 @@ def answer(
     problems: dict[Place, BrokerError | None],
     broker: Broker,
     client: Client,
-) -> ShareFetchResponse:
+) -> Work[ShareFetchResponse]:
+    cost = Cost()
     settings = broker.as_broker.sharing.fetches.settings(request.group_id or "")
     response = ShareFetchResponse(acquisition_lock_timeout_ms=settings.record_lock_duration_ms, responses=[])
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
@@ -169,6 +173,8 @@ def answer(
         if topic_id not in topics:
             topics[topic_id] = ShareFetchableTopicResponse(topic_id, [])
         topics[topic_id].partitions.append(data)
+        if cost.add(PARTITION_COST):
+            yield
     response.responses = list(topics.values())
     response.node_endpoints = [
         endpoint

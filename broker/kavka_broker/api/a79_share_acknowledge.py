@@ -13,6 +13,7 @@ Versions: flexible; renewed locks from 2.
 from kavka_broker.api.a78_share_fetch import refusal_of
 from kavka_broker.core.metadata.image.leader_hint import endpoint_of
 from kavka_broker.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from kavka_broker.protocol.messages.share_acknowledge_response import (
@@ -24,12 +25,13 @@ from kavka_broker.protocol.messages.share_acknowledge_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import FETCH_BYTES_MAX, api
 from kavka_broker.request.share_acknowledgements import (
+    PARTITION_COST,
     Place,
     acknowledge_all,
     check_member,
     is_served,
     leader_hint,
-    of_partition,
+    said_in,
 )
 
 
@@ -47,21 +49,18 @@ async def share_acknowledge(
         session = shares.sessions.resume(key, request.share_session_epoch)
     except BrokerError as error:
         return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message or None)
-    said = {
-        (bytes(topic.topic_id), partition.partition_index): of_partition(partition.acknowledgement_batches)
-        for topic in request.topics
-        for partition in topic.partitions
-    }
+    said = await broker.slices.whole(said_in(request.topics, Cost()))
     refuses = refusal_of(broker, client)
     problems = await acknowledge_all(key, said, refuses, broker, renews=request.is_renew_ack)
     if request.share_session_epoch == FINAL_EPOCH:
         shares.leave(session)
-    return answer(request, problems, broker, client)
+    return await broker.slices.whole(answer(request, problems, broker, client))
 
 
 def answer(
     request: ShareAcknowledgeRequest, problems: dict[Place, BrokerError | None], broker: Broker, client: Client
-) -> ShareAcknowledgeResponse:
+) -> Work[ShareAcknowledgeResponse]:
+    cost = Cost()
     settings = broker.as_broker.sharing.fetches.settings(request.group_id or "")
     response = ShareAcknowledgeResponse(acquisition_lock_timeout_ms=settings.record_lock_duration_ms)
     topics: dict[bytes, ShareAcknowledgeTopicResponse] = {}
@@ -76,6 +75,8 @@ def answer(
         if place[0] not in topics:
             topics[place[0]] = ShareAcknowledgeTopicResponse(place[0], [])
         topics[place[0]].partitions.append(data)
+        if cost.add(PARTITION_COST):
+            yield
     response.responses = list(topics.values())
     response.node_endpoints = [
         endpoint

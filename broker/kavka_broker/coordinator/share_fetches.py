@@ -11,6 +11,7 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from kavka_broker.coordinator.pacing import Pacing
+from kavka_broker.coordinator.share_counts import ShareCounts
 from kavka_broker.coordinator.share_leader import NOTHING, Fetched, ShareLeader
 from kavka_broker.coordinator.share_state_client import Place, ShareStateClient
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -74,6 +75,7 @@ class ShareFetches:
         sessions_max: int,
     ) -> None:
         self.sessions = ShareSessions(sessions_max)
+        self.counts = ShareCounts()
         self._metadata = metadata
         self._partitions = replicas.partitions
         self._states = states
@@ -318,6 +320,7 @@ class ShareFetches:
             self._pacing,
             self._forget,
         )
+        leader.counts = self.counts
         self._leaders[group_id, leader.place] = leader
         self._of_group.setdefault(group_id, {})[leader.place] = leader
         return leader

@@ -13,38 +13,36 @@ from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
 from kavka_broker.coordinator.pacing import Pacing
+from kavka_broker.coordinator.share_counts import ShareCounts
+from kavka_broker.coordinator.share_reading import READ_BYTES_MAX, read_batches, readable_end
 from kavka_broker.coordinator.share_state_client import Place, ShareStateClient
 from kavka_broker.core.share.runs import Change
 from kavka_broker.core.share.share_partition import (
     Acknowledgement,
     Acquired,
     Acquisition,
-    LogBatch,
     ShareLimits,
     SharePartition,
 )
 from kavka_broker.core.share.share_states import UNSET, WrittenState
 from kavka_broker.core.share.start_offset import EARLIEST, duration_ms
-from kavka_broker.core.share.state_batches import BATCHES_MAX, StateBatch
+from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Cost, Work, sliced
 from kavka_broker.loop.tasks import watch
 from kavka_broker.loop.timers import Timer
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.leading.purgatory import FetchWaiter
-from kavka_broker.replica.serving.txn_index_check import is_proven
 from kavka_broker.storage.time_search import find_by_timestamp
 
 log = get("coordinator")
 
-BATCHES_PER_READ_MAX: Final = 250
-"""Batches of the log that are looked at in one turn: a few milliseconds."""
 READS_MAX: Final = 4
 """Reads of one fetch while everything that it finds is hidden: markers, and aborted transactions."""
-READ_BYTES_MAX: Final = 8 * 1024 * 1024
+BATCHES_PER_WRITE_MAX: Final = 500
+"""Ranges that one write to the share coordinator names: a few milliseconds there."""
 
 ERRORS: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -84,6 +82,7 @@ class ShareLeader:
         self.waiters: list[FetchWaiter] = []  # fetches woken by records that become available
         self.window: SharePartition | None = None
         self.is_closed = False
+        self.counts = ShareCounts()
         self.is_retiring = False  # forgotten as soon as nothing is written or acquired
         self._states = states
         self._settings = settings
@@ -167,12 +166,12 @@ class ShareLeader:
     def readable_bytes(self, bytes_max: int) -> int:
         """Return about how many bytes a fetch would get."""
         window, limits = self._window(), self.limits
-        offset, upper_offset = window.next_fetch_offset, self._upper_offset()
+        offset, upper_offset = window.next_fetch_offset, readable_end(self.partition, self.is_committed_only)
         if offset >= upper_offset or not window.may_acquire(limits):
             return 0
         if offset < window.end_offset:
             return bytes_max  # records came back: nobody waits for more
-        return self.partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, True).size_bytes
+        return self.partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, at_least_one=True).size_bytes
 
     def fetch(self, wanted: Acquisition, bytes_max: int, at_least_one: bool) -> Fetched:
         """Acquire records for a member. Raises BrokerError."""
@@ -192,39 +191,15 @@ class ShareLeader:
     def _fetch_at(
         self, window: SharePartition, offset: int, wanted: Acquisition, bytes_max: int, at_least_one: bool
     ) -> Fetched:
-        upper_offset = self._upper_offset()
-        if offset >= upper_offset or not window.may_acquire(wanted.limits):
+        if not window.may_acquire(wanted.limits):
             return NOTHING
-        if self.is_committed_only and not is_proven(self.partition, offset):
+        found = read_batches(self.partition, offset, bytes_max, at_least_one, is_committed_only=self.is_committed_only)
+        if found is None:
             return NOTHING
-        chunk = self.partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, at_least_one)
-        batches, views = self._batches_of(offset, chunk.parts)
-        acquired = window.acquire(wanted, offset, batches)
-        parts = _holding(acquired, batches, views)
+        acquired = window.acquire(wanted, offset, found.batches)
+        self.counts.acquired(acquired)
+        parts = found.holding(acquired)
         return Fetched(acquired, parts, sum(map(len, parts)))
-
-    def _batches_of(self, offset: int, parts: Sequence[memoryview]) -> tuple[list[LogBatch], list[memoryview]]:
-        batches: list[LogBatch] = []
-        views: list[memoryview] = []
-        aborted = []
-        if self.is_committed_only:
-            aborted = self.partition.log.reader.aborted_between(offset, self._upper_offset())
-        for part in parts:
-            for header, view in split_batches(part):
-                is_aborted = header.is_transactional and any(
-                    entry.producer_id == header.producer_id
-                    and entry.first_offset <= header.base_offset <= entry.last_offset
-                    for entry in aborted
-                )
-                batches.append(LogBatch(header.base_offset, header.last_offset, header.is_control or is_aborted))
-                views.append(view)
-                if len(batches) == BATCHES_PER_READ_MAX:
-                    return batches, views
-        return batches, views
-
-    def _upper_offset(self) -> int:
-        partition = self.partition
-        return partition.last_stable_offset if self.is_committed_only else partition.high_watermark
 
     def _window(self) -> SharePartition:
         """Raises BrokerError where the share partition is given up."""
@@ -289,22 +264,26 @@ class ShareLeader:
         expired, self._queued, self._unwritten, self._is_moved = self._unwritten, [], [], False
         start_offset, complete = window.outcome_of(changes)
         batches = [*expired, *(batch for change in changes for batch in change.batches)]
-        written = WrittenState(
-            window.state_epoch,
-            self.partition.leader_epoch,
-            start_offset,
-            complete,
-            [batch for batch in batches if batch.last_offset >= start_offset][-BATCHES_MAX:],
-        )
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
         try:
-            await self._states.write(self.group_id, self.place, written)
+            behind = [batch for batch in batches if batch.last_offset >= start_offset]
+            while len(behind) > BATCHES_PER_WRITE_MAX:  # the start moves with the last of them
+                await self._write_state(window, window.start_offset, UNSET, behind[:BATCHES_PER_WRITE_MAX])
+                behind = behind[BATCHES_PER_WRITE_MAX:]
+            await self._write_state(window, start_offset, complete, behind)
             error = ErrorCode.NONE
         except BrokerError as refused:
             error = ERRORS.get(refused.code, refused.code)
             log.info("share_state.not_written", partition=str(self), reason=str(refused))
         finally:  # also where this broker gives the share partition up meanwhile: every answer is given
             self._end(window, queued, error)
+
+    async def _write_state(
+        self, window: SharePartition, start_offset: int, complete: int, batches: Sequence[StateBatch]
+    ) -> None:
+        """Raises BrokerError."""
+        written = WrittenState(window.state_epoch, self.partition.leader_epoch, start_offset, complete, batches)
+        await self._states.write(self.group_id, self.place, written)
 
     def _end(
         self,
@@ -318,6 +297,7 @@ class ShareLeader:
         is_freed = False
         for change, answered in queued:
             if error is ErrorCode.NONE:
+                self.counts.ended(change.batches)
                 is_freed |= window.commit(change)
             else:
                 window.roll_back(change)
@@ -349,6 +329,8 @@ class ShareLeader:
             return
         expired = self.window.expire(self._clock.monotonic_ms(), self.limits)
         if expired:
+            self.counts.ended(expired)
+            self.counts.expired(expired)
             self._unwritten += expired
             self._write_soon()
             self._wake()
@@ -357,22 +339,6 @@ class ShareLeader:
     def _wake(self) -> None:
         for waiter in list(self.waiters):
             waiter.interrupt()
-
-
-def _holding(
-    acquired: Sequence[Acquired], batches: Sequence[LogBatch], views: Sequence[memoryview]
-) -> list[memoryview]:
-    """Return the batches that hold acquired records."""
-    parts: list[memoryview] = []
-    index = 0
-    for batch, view in zip(batches, views, strict=True):
-        while index < len(acquired) and acquired[index].last_offset < batch.first_offset:
-            index += 1
-        if index == len(acquired):
-            break
-        if acquired[index].first_offset <= batch.last_offset:
-            parts.append(view)
-    return parts
 
 
 def _resolve(answered: "asyncio.Future[ErrorCode]", error: ErrorCode) -> None:

@@ -9,21 +9,25 @@ from kavka_broker.core.metadata.image.features import SHARE_VERSION
 from kavka_broker.core.metadata.image.leader_hint import leader_of
 from kavka_broker.core.share.sessions import SessionKey
 from kavka_broker.core.share.share_partition import Acknowledgement, AcknowledgeType
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.broker import Broker
 
 MEMBER_ID_LENGTH_MAX: Final = 36
+PLACES_PER_TURN: Final = 50
+"""Partitions whose acknowledgements begin in one turn of the loop."""
+PARTITION_COST: Final = 4
+"""The cost of a partition of a request or an answer, of a slice."""
 
 Place = tuple[bytes, int]
 L = TypeVar("L")
 
 
-class Batch(Protocol):
-    """Part of a request: what it says of a range of offsets."""
+class Topic(Protocol):
+    """A topic of a request, with what it says of records."""
 
-    first_offset: int
-    last_offset: int
-    acknowledge_types: Any
+    topic_id: bytes
+    partitions: Any
 
 
 def is_served(broker: Broker) -> bool:
@@ -40,9 +44,19 @@ def check_member(group_id: str | None, member_id: str | None) -> SessionKey:
     return SessionKey(group_id, member_id)
 
 
-def of_partition(batches: Iterable[Batch]) -> list[Acknowledgement]:
-    """Return what a request says of a partition."""
-    return [Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types) for batch in batches]
+def said_in(topics: Iterable[Topic], cost: Cost) -> Work[dict[Place, list[Acknowledgement]]]:
+    """Return what a request says of its partitions' records."""
+    said: dict[Place, list[Acknowledgement]] = {}
+    for topic in topics:
+        for partition in topic.partitions:
+            for batch in partition.acknowledgement_batches:
+                acknowledgement = Acknowledgement(batch.first_offset, batch.last_offset, batch.acknowledge_types)
+                said.setdefault((bytes(topic.topic_id), partition.partition_index), []).append(acknowledgement)
+                if cost.add(PARTITION_COST):
+                    yield
+            if cost.add(1):
+                yield
+    return said
 
 
 async def acknowledge_all(
@@ -55,8 +69,12 @@ async def acknowledge_all(
 ) -> dict[Place, BrokerError | None]:
     """Take what a member says of partitions' records; returns what was refused, and None for the others."""
     may_renew = renews and broker.as_broker.sharing.fetches.settings(key.group_id).renew_acknowledge_enable
-    works = [_acknowledge(key, place, some, refuses, broker, may_renew=may_renew) for place, some in said.items()]
-    return dict(zip(said, await asyncio.gather(*works), strict=True))
+    begun: list[asyncio.Task[BrokerError | None]] = []
+    async for some in broker.slices.in_turns(list(said.items()), PLACES_PER_TURN):
+        for place, of_place in some:
+            work = _acknowledge(key, place, of_place, refuses, broker, may_renew=may_renew)
+            begun.append(asyncio.ensure_future(work))
+    return dict(zip(said, await asyncio.gather(*begun), strict=True))
 
 
 async def _acknowledge(

@@ -5,6 +5,7 @@ from dataclasses import dataclass, field
 
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.coordinator.group_lag import GroupLag
+from kavka_broker.coordinator.sharing import Sharing
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.dispatch.dispatcher import ApiStats
@@ -45,6 +46,7 @@ class Sources:
     turns: Turns
     cleaner: LogCleaner | None  # of a broker, as the next
     transactions: TransactionCoordinator | None
+    sharing: Sharing | None
     client_metrics: ClientMetrics | None
     throttles: Mapping[str, Throttle]  # of replication, by kind
     failed_assertions_total: int  # before this process

@@ -18,6 +18,7 @@ from kavka_broker.runtime.metric_tables.network import NETWORK
 from kavka_broker.runtime.metric_tables.node import NODE
 from kavka_broker.runtime.metric_tables.partitions import PARTITIONS
 from kavka_broker.runtime.metric_tables.quotas import QUOTAS
+from kavka_broker.runtime.metric_tables.share_groups import SHARE_GROUPS
 from kavka_broker.runtime.metric_tables.telemetry import TELEMETRY
 from kavka_broker.runtime.metric_tables.transactions import TRANSACTIONS
 
@@ -32,6 +33,7 @@ FAMILIES: Final = tuple(
         CLEANER,
         CONTROLLER,
         GROUPS,
+        SHARE_GROUPS,
         TRANSACTIONS,
         TELEMETRY,
         AUDIT,

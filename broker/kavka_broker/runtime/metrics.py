@@ -45,6 +45,7 @@ from kavka_broker.runtime.quota_figures import (
     quota_samples,
     throttle_samples,
 )
+from kavka_broker.runtime.share_figures import share_samples
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.transaction_figures import transaction_samples
 from kavka_broker.runtime.watchdog import Watchdog
@@ -179,6 +180,8 @@ def coordinator_samples(sources: Sources) -> Iterator[Sample]:
     """Yield the figures of transactions and groups that are coordinated here."""
     if sources.transactions is not None:
         yield from transaction_samples(sources.transactions, sources.clock.now_ms())
+    if sources.sharing is not None:
+        yield from share_samples(sources.sharing)
     if sources.lag is not None:
         yield from lag_samples(sources.lag)
 

@@ -344,6 +344,7 @@ class Server:
             turns=self._addresses.turns,
             cleaner=self.node.cleaner,
             transactions=None if broker.serving is None else broker.serving.transactions,
+            sharing=None if broker.serving is None else broker.serving.sharing,
             client_metrics=None if broker.serving is None else broker.serving.client_metrics,
             throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,

@@ -15,6 +15,12 @@ from kavka_broker.protocol.messages import share_acknowledge_request as said
 from kavka_broker.protocol.messages import share_fetch_request as asked
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
+from kavka_broker.protocol.messages.incremental_alter_configs_request import (
+    AlterableConfig,
+    AlterConfigsResource,
+    IncrementalAlterConfigsRequest,
+)
+from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
 from kavka_broker.protocol.messages.read_share_group_state_summary_response import (
     ReadShareGroupStateSummaryResponse,
@@ -22,10 +28,12 @@ from kavka_broker.protocol.messages.read_share_group_state_summary_response impo
 from kavka_broker.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
 from kavka_broker.protocol.messages.share_fetch_response import PartitionData, ShareFetchResponse
 from kavka_broker.protocol.records.batch import split_batches
+from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.protocol.uuids import to_text
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.waiting import until
+from tests.unit.api.transactions import end, write
 
 ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
 Acquired = list[tuple[int, int, int]]
@@ -155,6 +163,10 @@ def test_records_are_acquired_and_accepted(tmp_path: Path) -> None:
         assert await member.acquire((5, 5, ACCEPT)) == [(7, 7, 2)]
         assert await member.acquire((7, 7, ACCEPT), wait_ms=0) == []
         assert await summary(inside, member.topic_id) == (9, 0)
+        counts = inside.broker.as_broker.sharing.fetches.counts.by_event
+        assert counts == {
+            "acquired": 10, "redelivered": 1, "accepted": 8, "released": 1, "archived": 1, "expired": 0
+        }  # fmt: skip
 
     play(tmp_path, scenario)
 
@@ -317,5 +329,73 @@ def test_acknowledged_records_stay_acknowledged_after_a_restart(tmp_path: Path) 
         async with running(tmp_path) as inside:
             member = Member(await inside.connect(), topics[0])
             assert await member.acquire() == [(0, 0, 2), (4, 5, 2), (6, 8, 2)], "its connection ended"
+
+    asyncio.run(after())
+
+
+def test_committed_records_alone_are_delivered(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await isolate(inside)
+        partition = inside.broker.partitions.leader("t", 0)
+        assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        write(partition, producer=7)  # 9 and 10
+        write(partition, producer=8)  # 11 and 12
+        assert await member.acquire((0, 8, ACCEPT), wait_ms=0) == []
+        end(partition, 7, ControlType.ABORT)
+        assert await member.acquire(wait_ms=0) == [], "11 is not decided, and 9 not before the last stable offset"
+        waiting = asyncio.ensure_future(member.acquire(wait_ms=60_000))
+        await until(lambda: bool(partition.stable_watchers))
+        end(partition, 8, ControlType.COMMIT)
+        assert await waiting == [(11, 12, 1)]
+        assert await member.acquire((11, 12, ACCEPT), wait_ms=0) == []
+        assert await summary(inside, member.topic_id) == (15, 0), "markers and aborted records are left behind"
+
+    play(tmp_path, scenario)
+
+
+async def isolate(inside: InProcess) -> None:
+    client = await inside.connect()
+    config = AlterableConfig("share.isolation.level", 0, "read_committed")
+    request = IncrementalAlterConfigsRequest([AlterConfigsResource(32, "g", [config])])
+    answer = await client.call(request, IncrementalAlterConfigsResponse, 1)
+    assert answer.responses[0].error_code == 0
+
+
+def test_records_that_the_log_has_lost_are_left_behind(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        partition = inside.broker.partitions.leader("t", 0)
+        assert await member.acquire(max_records=3) == [(0, 2, 1)]
+        partition.trim(5)
+        assert await member.acquire() == [(5, 5, 1), (6, 8, 1)]
+        assert await member.acknowledge(0, 2, RELEASE) == 0, "they were given out before"
+        await until_summary(inside, member.topic_id, (5, 0))
+        assert await member.acquire((5, 8, ACCEPT), wait_ms=0) == []
+
+    play(tmp_path, scenario)
+
+
+async def until_summary(inside: InProcess, topic_id: bytes, wanted: tuple[int, int]) -> None:
+    async with asyncio.timeout(60):
+        while await summary(inside, topic_id) != wanted:
+            pass
+
+
+def test_many_ranges_are_written_in_parts(tmp_path: Path) -> None:
+    async def before(inside: InProcess, member: Member) -> None:
+        records = memoryview(bytearray(batch(*[b"x"] * 1200)))
+        inside.broker.partitions.leader("t", 0).append(records)
+        assert await member.acquire(max_records=2000) == [(0, 2, 1), (3, 5, 1), (6, 8, 1), (9, 1208, 1)]
+        assert await member.acknowledge(0, 1208, *[ACCEPT, REJECT, RELEASE] * 403) == 0
+        assert await summary(inside, member.topic_id) == (2, 804)
+        topics.append(member.topic_id)
+
+    topics: list[bytes] = []
+    play(tmp_path, before)
+
+    async def after() -> None:
+        async with running(tmp_path) as inside:
+            member = Member(await inside.connect(), topics[0])
+            found = await member.acquire(max_records=2000)
+            assert found == [(offset, offset, 2) for offset in range(2, 1209, 3)]
 
     asyncio.run(after())

@@ -5,11 +5,14 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka_broker.coordinator.group_lag import Figures
+from kavka_broker.coordinator.share_counts import ShareCounts
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.group.lag import GroupTopicLag
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
+from kavka_broker.core.share.share_partition import Acquired
+from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
 from kavka_broker.core.transaction.state import TransactionState
@@ -121,6 +124,20 @@ def coordinated() -> Any:
     )
 
 
+def shared() -> Any:
+    """The share groups of a broker: two share partitions, one of which is not read yet."""
+    counts = ShareCounts()
+    counts.acquired([Acquired(0, 9, 1), Acquired(10, 14, 2)])
+    counts.ended([StateBatch(0, 6, 2, 1), StateBatch(7, 7, 4, 5), StateBatch(8, 9, 0, 1)])
+    counts.expired([StateBatch(8, 9, 0, 1)])
+    leaders = [SimpleNamespace(window=SimpleNamespace(in_flight=15)), SimpleNamespace(window=None)]
+    sessions = SimpleNamespace(by_key={"a": None, "b": None, "c": None})
+    return SimpleNamespace(
+        fetches=SimpleNamespace(share_partitions=leaders, sessions=sessions, counts=counts),
+        coordinator=SimpleNamespace(shards=[SimpleNamespace(states=SimpleNamespace(by_key={1: None, 2: None}))] * 2),
+    )
+
+
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     listener = SimpleNamespace(
         name="PLAINTEXT",
@@ -166,6 +183,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "turns": turns(),
         "cleaner": cleaner_over(logs),
         "transactions": coordinated(),
+        "sharing": shared(),
         "client_metrics": pushed(),
         "auditing": SimpleNamespace(
             written_total=9,

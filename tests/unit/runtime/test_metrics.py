@@ -234,6 +234,17 @@ def test_every_family_of_the_table_can_be_seen() -> None:
     }
 
 
+def test_records_of_share_groups_are_counted_by_what_became_of_them() -> None:
+    found = scrape(sources())
+
+    events = {"acquired": 15, "redelivered": 5, "accepted": 7, "released": 2, "archived": 1, "expired": 2}
+    assert {event: value(found, "kavka_share_records_total", event=event) for event in events} == events
+    assert value(found, "kavka_share_sessions") == 3
+    assert value(found, "kavka_share_partitions") == 1
+    assert value(found, "kavka_share_records_in_flight") == 15
+    assert value(found, "kavka_share_states") == 4
+
+
 def test_transactions_are_counted_by_state_and_the_oldest_has_an_age() -> None:
     found = scrape(sources())
 

@@ -132,6 +132,16 @@ def test_offsets_that_were_left_behind_are_ignored() -> None:
     assert window.start_offset == 10
 
 
+def test_types_of_offsets_that_were_left_behind_are_not_looked_at() -> None:
+    window = SharePartition(1, 1_000_000)
+    acquire(window, [LogBatch(1_000_000, 1_000_001)])
+    types = [1] * 1_000_000 + [2, 3]
+    change = at_once(window.begin("a", [Acknowledgement(0, 1_000_001, types)], LIMITS, 0))
+    assert change.batches == [StateBatch(1_000_000, 1_000_000, 0, 1), StateBatch(1_000_001, 1_000_001, 4, 1)]
+    steps = sum(1 for _ in window.begin("a", [Acknowledgement(0, 999_999, types[:1_000_000])] * 3, LIMITS, 0))
+    assert steps == 3, "each is a step of its own"
+
+
 def test_while_a_change_is_written_nothing_else_happens_to_its_records() -> None:
     window = SharePartition(1, 0)
     acquire(window, [LogBatch(0, 9)])

@@ -1,8 +1,12 @@
 """Ranges of offsets, of which one with more deliveries and a later state holds."""
 
-import pytest
+from itertools import pairwise
 
-from kavka_broker.core.share.state_batches import BATCHES_MAX, StateBatch, check_batches, combine
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from kavka_broker.core.share.state_batches import BATCHES_MAX, StateBatch, check_batches, combine, overlay
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 
@@ -37,3 +41,38 @@ def test_a_write_has_a_bound() -> None:
     check_batches([StateBatch(0, 0, 0, 1)] * BATCHES_MAX)
     with pytest.raises(BrokerError):
         check_batches([StateBatch(0, 0, 0, 1)] * (BATCHES_MAX + 1))
+
+
+batches = st.lists(
+    st.builds(
+        lambda first, size, state, count: StateBatch(first, first + size, state, count),
+        st.integers(0, 30),
+        st.integers(0, 6),
+        st.sampled_from([0, 2, 4]),
+        st.integers(1, 3),
+    ),
+    max_size=8,
+)
+
+
+@given(batches, batches, st.integers(0, 35), st.integers(0, 35))
+def test_an_overlay_is_what_both_are_combined_to(
+    before: list[StateBatch], written: list[StateBatch], known_from: int, start_offset: int
+) -> None:
+    known = combine(before, known_from)
+    assert overlay(known, written, start_offset) == combine([*known, *written], start_offset)
+
+
+@given(batches, st.integers(0, 35))
+def test_each_offset_has_the_state_with_most_deliveries(before: list[StateBatch], start_offset: int) -> None:
+    expected: dict[int, tuple[int, int]] = {}
+    for first, last, state, count in before:
+        for offset in range(max(first, start_offset), last + 1):
+            expected[offset] = max(expected.get(offset, (0, 0)), (count, state))
+    combined = combine(before, start_offset)
+    found = {
+        offset: (one.delivery_count, one.delivery_state) for one in combined for offset in range(one[0], one[1] + 1)
+    }
+    assert found == expected
+    assert sum(last - first + 1 for first, last, _, _ in combined) == len(found), "no offset twice"
+    assert all(a.last_offset < b.first_offset for a, b in pairwise(combined))

@@ -241,10 +241,11 @@ class SharePartition:
         change = Change()
         try:
             for acknowledgement in said:
-                check_types(acknowledgement)
+                yield SPAN_COST
+                check_range(acknowledgement)
                 if acknowledgement.last_offset >= self.end_offset:
                     raise BrokerError(ErrorCode.INVALID_REQUEST, "The last offset is past acquired records.")
-                for first, last, kind in _spans(acknowledgement):
+                for first, last, kind in _spans(acknowledgement, self.start_offset):
                     for run in self._window.cut(first, last):
                         self._mark(run, member, kind, change, limits, now_ms)
                     yield SPAN_COST
@@ -331,25 +332,31 @@ class SharePartition:
         self._window.clip(log_end_offset)
 
 
-def check_types(said: Acknowledgement) -> None:
-    """Check that an acknowledgement names a range, and a known type for all of it or for each offset. Raises
-    INVALID_REQUEST.
+def check_range(said: Acknowledgement) -> None:
+    """Check that an acknowledgement names a range, and one type for it or one for each offset.
+
+    Raises INVALID_REQUEST.
     """
     size = said.last_offset - said.first_offset + 1
     if said.first_offset < 0 or size < 1:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "The acknowledged offsets are no range.")
     if len(said.types) not in (1, size):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "There is neither one type nor one for each offset.")
-    if not KNOWN_TYPES.issuperset(said.types):
+
+
+def _spans(said: Acknowledgement, start_offset: int) -> list[tuple[int, int, int]]:
+    """Return ranges of one type each, from the start of the window on. Raises INVALID_REQUEST for an unknown type."""
+    first, types = max(said.first_offset, start_offset), said.types
+    if len(types) > 1:
+        types = types[first - said.first_offset :]
+    if not KNOWN_TYPES.issuperset(types):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "An acknowledge type is unknown.")
-
-
-def _spans(said: Acknowledgement) -> list[tuple[int, int, int]]:
-    """Return ranges of one type each."""
-    if len(said.types) == 1:
-        return [(said.first_offset, said.last_offset, said.types[0])]
+    if first > said.last_offset:
+        return []
+    if len(types) == 1:
+        return [(first, said.last_offset, types[0])]
     spans: list[tuple[int, int, int]] = []
-    for offset, kind in enumerate(said.types, said.first_offset):
+    for offset, kind in enumerate(types, first):
         if spans and spans[-1][2] == kind:
             spans[-1] = (spans[-1][0], offset, kind)
         else:

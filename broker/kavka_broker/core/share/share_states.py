@@ -13,7 +13,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from kavka_broker.core.share.state_batches import StateBatch, check_batches, combine
+from kavka_broker.core.share.state_batches import StateBatch, check_batches, combine, overlay
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.share import share_snapshot_value as snapshots
@@ -171,14 +171,14 @@ def _key(key: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
 def _merged(known: ShareState, update: ShareUpdateValue) -> ShareState:
     """Return the state with an update. Within a state epoch the start moves forward only."""
     start_offset = max(known.start_offset, update.start_offset)
-    batches = [*known.batches, *(StateBatch(*_fields(batch)) for batch in update.state_batches)]
+    written = [StateBatch(*_fields(batch)) for batch in update.state_batches]
     complete = update.delivery_complete_count
     return replace(
         known,
         leader_epoch=max(known.leader_epoch, update.leader_epoch),
         start_offset=start_offset,
         delivery_complete_count=known.delivery_complete_count if complete == UNSET else complete,
-        batches=tuple(combine(batches, max(start_offset, 0))),
+        batches=tuple(overlay(known.batches, written, max(start_offset, 0))),
     )
 
 

@@ -4,6 +4,7 @@ Of two states of one offset that with more deliveries holds, and of as many deli
 a write that arrives late, behind a newer one, makes no record available again that was acknowledged.
 """
 
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -48,13 +49,49 @@ def check_batches(batches: Sequence[StateBatch]) -> None:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{batch} is no state of records")
 
 
+def overlay(known: Sequence[StateBatch], written: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
+    """Return what `combine` makes of both, where `known` is in order and without overlaps. Only the part that is
+    written is combined again.
+    """
+    written = combine(written, start_offset)
+    begin = bisect_left(known, start_offset, key=_last)
+    if not written:
+        return combine(known[begin : begin + 1], start_offset) + list(known[begin + 1 :])
+    low = max(begin, bisect_left(known, written[0].first_offset - 1, key=_last))
+    high = max(low, bisect_right(known, written[-1].last_offset + 1, key=_first))
+    before = combine(known[begin : begin + 1], start_offset) + list(known[begin + 1 : low]) if low > begin else []
+    return [*before, *combine([*known[low:high], *written], start_offset), *known[high:]]
+
+
+def _first(batch: StateBatch) -> int:
+    return batch.first_offset
+
+
+def _last(batch: StateBatch) -> int:
+    return batch.last_offset
+
+
 def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
     """Return the same states in order, without overlaps, from `start_offset` on."""
-    ordered = sorted(
-        batch._replace(first_offset=max(batch.first_offset, start_offset))
+    ordered = [
+        batch if batch.first_offset >= start_offset else batch._replace(first_offset=start_offset)
         for batch in batches
         if batch.last_offset >= start_offset
-    )
+    ]
+    if all(before.last_offset < after.first_offset for before, after in pairwise(ordered)):
+        return _joined(ordered)
+    return _swept(sorted(ordered))
+
+
+def _joined(ordered: Iterable[StateBatch]) -> list[StateBatch]:
+    joined: list[StateBatch] = []
+    for batch in ordered:
+        _append(joined, batch)
+    return joined
+
+
+def _swept(ordered: Sequence[StateBatch]) -> list[StateBatch]:
+    """Return the states of batches that overlap, in the order of their first offsets."""
     points = sorted({batch.first_offset for batch in ordered} | {batch.last_offset + 1 for batch in ordered})
     combined: list[StateBatch] = []
     covering: list[tuple[int, int, int]] = []  # a heap: the state that holds comes first

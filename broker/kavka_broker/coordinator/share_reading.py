@@ -1,0 +1,66 @@
+"""What the log has for a share partition: batches, and which of them no member is to get."""
+
+from collections.abc import Sequence
+from typing import Final, NamedTuple
+
+from kavka_broker.core.share.share_partition import Acquired, LogBatch
+from kavka_broker.protocol.records.batch import BatchHeader, split_batches
+from kavka_broker.replica.leading.partition import Partition
+from kavka_broker.replica.serving.txn_index_check import is_proven
+from kavka_broker.storage.transaction_index import AbortedTransaction
+
+BATCHES_PER_READ_MAX: Final = 250
+"""Batches of the log that are looked at in one turn: a few milliseconds."""
+READ_BYTES_MAX: Final = 8 * 1024 * 1024
+
+
+class FoundBatches(NamedTuple):
+    """Batches of the log, and their bytes."""
+
+    batches: list[LogBatch]
+    views: list[memoryview]
+
+    def holding(self, acquired: Sequence[Acquired]) -> list[memoryview]:
+        """Return the bytes of the batches that hold acquired records."""
+        parts: list[memoryview] = []
+        index = 0
+        for batch, view in zip(self.batches, self.views, strict=True):
+            while index < len(acquired) and acquired[index].last_offset < batch.first_offset:
+                index += 1
+            if index == len(acquired):
+                break
+            if acquired[index].first_offset <= batch.last_offset:
+                parts.append(view)
+        return parts
+
+
+def readable_end(partition: Partition, is_committed_only: bool) -> int:
+    """Return the offset where a group stops reading for now."""
+    return partition.last_stable_offset if is_committed_only else partition.high_watermark
+
+
+def read_batches(
+    partition: Partition, offset: int, bytes_max: int, at_least_one: bool, *, is_committed_only: bool
+) -> FoundBatches | None:
+    """Return the batches from `offset` on; None where there is nothing to read now. Raises BrokerError."""
+    upper_offset = readable_end(partition, is_committed_only)
+    if offset >= upper_offset or (is_committed_only and not is_proven(partition, offset)):
+        return None
+    chunk = partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, at_least_one)
+    aborted = partition.log.reader.aborted_between(offset, upper_offset) if is_committed_only else []
+    found = FoundBatches([], [])
+    for part in chunk.parts:
+        for header, view in split_batches(part):
+            is_hidden = header.is_control or _is_aborted(header, aborted)
+            found.batches.append(LogBatch(header.base_offset, header.last_offset, is_hidden))
+            found.views.append(view)
+            if len(found.batches) == BATCHES_PER_READ_MAX:
+                return found
+    return found
+
+
+def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTransaction]) -> bool:
+    return header.is_transactional and any(
+        entry.producer_id == header.producer_id and entry.first_offset <= header.base_offset <= entry.last_offset
+        for entry in aborted
+    )

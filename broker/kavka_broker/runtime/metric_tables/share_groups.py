@@ -1,0 +1,28 @@
+"""Share groups (KIP-932): the share partitions that a broker leads, and the states that it coordinates."""
+
+from typing import Final
+
+from kavka_broker.runtime.metric_tables.family import Kind, Row
+
+SHARE_GROUPS: Final[tuple[Row, ...]] = (
+    ("kavka_share_sessions", Kind.GAUGE, (), "Members of share groups that fetch from this broker."),
+    ("kavka_share_partitions", Kind.GAUGE, (), "Share partitions that this broker serves to members."),
+    (
+        "kavka_share_records_in_flight",
+        Kind.GAUGE,
+        (),
+        "Offsets between the start of a group and the last record it was given, over all share partitions.",
+    ),
+    (
+        "kavka_share_records_total",
+        Kind.COUNTER,
+        ("event",),
+        "Records of share groups: acquired, redelivered, accepted, released, archived, and expired (by their locks).",
+    ),
+    (
+        "kavka_share_states",
+        Kind.GAUGE,
+        (),
+        "Share partitions whose state this broker coordinates in __share_group_state.",
+    ),
+)
