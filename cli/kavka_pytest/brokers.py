@@ -91,6 +91,21 @@ class Kafka(ABC):
         """Let a broker go on that was paused."""
         self._cannot("be paused and resumed")
 
+    def cut(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
+        """Cut clients off from a broker, until `mend` or the end of the test: their connections end, and new ones do.
+        Other brokers reach it as before. Returns the node. Raises KafkaError where there is no such node.
+        """
+        node = self._node_of(node, leader_of)
+        assert self._proxy is not None, "it runs"
+        if not self.threads.run(self._proxy.cut(node)):
+            raise KafkaError(f"there is no node {node}; there are {', '.join(map(str, sorted(self._proxy.brokers)))}")
+        return node
+
+    def mend(self, node: int) -> None:
+        """Let clients reach a broker again that was cut off."""
+        assert self._proxy is not None, "it runs"
+        self.threads.run(self._proxy.mend(node))
+
     @abstractmethod
     def restart(self) -> None:
         """Restart all brokers one by one, as in an upgrade: by controlled shutdown. Returns once all are back."""
@@ -129,6 +144,15 @@ class Kafka(ABC):
     @abstractmethod
     def _limit(self, client_id: str, limits: dict[str, str | None]) -> None:
         """Set the quotas of a client id that are not None. Raises KafkaError."""
+
+    def _node_of(self, node: int | None, leader_of: Leader | None) -> int:
+        """The node that is named, or leads. Raises ValueError unless one of the two is given."""
+        if (node is None) == (leader_of is None):
+            raise ValueError("name a node, or leader_of=TOPIC")
+        if node is not None:
+            return node
+        assert leader_of is not None, "one of the two is given"
+        return self.leader(leader_of) if isinstance(leader_of, str) else self.leader(*leader_of)
 
     async def _open_proxy(self, servers: str) -> str:
         proxy = self._proxy = Proxy(self.faults)

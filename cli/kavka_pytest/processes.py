@@ -148,11 +148,7 @@ class KafkaProcesses(Kafka):
         return {int(file.stem.removeprefix("node-")): int(file.read_text()) for file in files}
 
     def _signal(self, what: signal.Signals, node: int | None, leader_of: Leader | None) -> int:
-        if (node is None) == (leader_of is None):
-            raise ValueError("name a node, or leader_of=TOPIC")
-        if leader_of is not None:
-            node = self.leader(leader_of) if isinstance(leader_of, str) else self.leader(*leader_of)
-        assert node is not None, "one of the two is given"
+        node = self._node_of(node, leader_of)
         pids = self._pids()
         if node not in pids:
             raise KafkaError(f"node {node} does not run; there are {', '.join(map(str, sorted(pids)))}")

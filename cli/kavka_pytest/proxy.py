@@ -86,7 +86,9 @@ class Proxy:
         self.cleared = asyncio.Event()  # set and replaced whenever the faults are taken away
         self.brokers: dict[int, Address] = {}  # the proxy's address of each node, as far as it has been named
         self._servers: dict[Address, asyncio.Server] = {}  # by the broker's own address
-        self._connections: dict[asyncio.Task[None], None] = {}
+        self._nodes: dict[int, Address] = {}  # the broker's own address of each node that has been named
+        self._cut: set[int] = set()
+        self._connections: dict[asyncio.Task[None], Address] = {}  # with the broker's own address
 
     async def start(self, bootstrap: list[Address]) -> list[Address]:
         """Listen for brokers; returns the addresses for clients. Raises OSError where none answers."""
@@ -104,8 +106,26 @@ class Proxy:
             )
         return HOST, int(server.sockets[0].getsockname()[1])
 
+    async def cut(self, node: int) -> bool:
+        """End the connections to a node, and those that are made until `mend`; whether the node is known."""
+        if node not in self._nodes:
+            return False
+        self._cut.add(node)
+        for task, broker in list(self._connections.items()):
+            if broker == self._nodes[node]:
+                task.cancel()
+        return True
+
+    async def mend(self, node: int) -> None:
+        """Let connections through to a node again."""
+        self._cut.discard(node)
+
+    def _is_cut(self, broker: Address) -> bool:
+        return any(self._nodes[node] == broker for node in self._cut)
+
     def clear(self) -> None:
-        """Let go what faults hold: there are none any more."""
+        """Let go what faults hold, and let all connections through: there are none any more."""
+        self._cut.clear()
         self.cleared.set()
         self.cleared = asyncio.Event()
 
@@ -126,6 +146,7 @@ class Proxy:
         for address, found in theirs.items():
             if hasattr(found, "node_id"):
                 self.brokers[found.node_id] = ours[address]
+                self._nodes[found.node_id] = address
         replace_addresses(answer, lambda address: ours[address])
 
     async def _learn(self, bootstrap: list[Address]) -> None:
@@ -144,14 +165,17 @@ class Proxy:
     async def _accept(self, broker: Address, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         task = asyncio.current_task()
         assert task is not None, "a server handles connections in tasks"
-        self._connections[task] = None
+        if self._is_cut(broker):
+            writer.transport.abort()
+            return
+        self._connections[task] = broker
         try:
             await Connection(self, broker, reader, writer).run()
         except (OSError, EOFError):
             pass  # one of the two has closed, and so do we
         except asyncio.CancelledError:
-            if self._servers:
-                raise  # not by `close`
+            if self._servers and not self._is_cut(broker):
+                raise  # neither by `close` nor by `cut`
         finally:
             self._connections.pop(task, None)
             writer.close()

@@ -9,7 +9,7 @@ import confluent_kafka
 import kafka
 import pytest
 
-from kavka_pytest.brokers import Kafka
+from kavka_pytest.brokers import Kafka, KafkaError
 from kavka_pytest.external import ExternalKafka
 from kavka_pytest.in_process import KafkaInProcess
 from tests.support.servers import start_apache_kafka
@@ -164,6 +164,35 @@ def test_a_black_hole_swallows_one_client_and_not_another(broker: Kafka) -> None
 
 @pytest.mark.java
 @pytest.mark.extended
+def test_clients_lose_a_broker_that_is_cut_off_and_have_it_again(broker: Kafka) -> None:
+    topic = broker.topic()
+    errors: list[object] = []
+    config = {"bootstrap.servers": str(broker), "message.timeout.ms": 500, "reconnect.backoff.max.ms": 100}
+    producer = confluent_kafka.Producer(config)
+    producer.produce(topic, b"before", on_delivery=lambda error, _: errors.append(error))
+    assert producer.flush(60) == 0
+    node = broker.cut(leader_of=topic)
+    producer.produce(topic, b"meanwhile", on_delivery=lambda error, _: errors.append(error and error.name()))
+    assert producer.flush(60) == 0
+    broker.mend(node)
+    after = confluent_kafka.Producer({"bootstrap.servers": str(broker)})
+    after.produce(topic, b"after", on_delivery=lambda error, _: errors.append(error))
+    assert after.flush(60) == 0
+    assert errors == [None, "_MSG_TIMED_OUT", None]
+    with pytest.raises(KafkaError, match="there is no node 77; there are"):
+        broker.cut(77)
+    with pytest.raises(ValueError, match="name a node"):
+        broker.cut()
+
+
+def test_a_cut_ends_with_the_faults_of_the_test(broker: Kafka) -> None:
+    topic = broker.topic()
+    broker.cut(leader_of=topic)
+    broker.faults.clear()
+    produce_kafka_python(str(broker), topic, "orders")
+    assert consume_kafka_python(str(broker), topic, "cut") == VALUES
+
+
 def test_faults_are_played_in_front_of_apache_kafka(tmp_path: Path) -> None:
     server = start_apache_kafka(tmp_path / "apache")
     try:
