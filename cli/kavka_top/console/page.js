@@ -341,7 +341,7 @@ class Records {
 
 class Explanation {
   constructor() {
-    this.text = make("pre", {class: "text", id: "explanation", tabindex: "0", "aria-label": "Explanation"});
+    this.text = make("pre", {class: "text", id: "explanation", tabindex: "0", role: "region", "aria-label": "Explanation"});
     this.again = make("button", {type: "button"}, "Ask again");
     this.again.addEventListener("click", () => this.ask());
     this.section = make("section", {class: "sheet", "aria-labelledby": "title-explanation"},

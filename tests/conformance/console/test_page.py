@@ -5,7 +5,6 @@ A page tells of each error of its scripts, and of each thing that its policy has
 
 import json
 from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
@@ -23,6 +22,7 @@ from kavka_pytest.in_process import KafkaInProcess
 from kavka_top.console.server import Console
 from kavka_top.model import Look
 from tests.support.browser import Page, browser
+from tests.support.programs import node_modules
 from tests.support.web import served
 from tests.unit.operator.test_console import document, node
 from tools.top_picture import Example, look
@@ -34,10 +34,18 @@ ROWS = "document.querySelectorAll('#sheets tbody tr').length"
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
+def only_page() -> Iterator[Page]:
     with browser() as opened:
-        opened.size(1400)
         yield opened
+
+
+@pytest.fixture
+def page(only_page: Page) -> Page:
+    """A page that shows nothing yet, and has told of no error."""
+    only_page.open("about:blank")
+    only_page.size(1400)
+    only_page.faults.clear()
+    return only_page
 
 
 @pytest.fixture(scope="module")
@@ -128,7 +136,6 @@ def test_records_from_an_offset_of_one_partition_and_what_is_no_text(page: Page,
     assert page.faults == [
         "Failed to load resource: the server responded with a status of 400 (Bad Request) " + url(page)
     ]
-    page.faults.clear()
 
 
 def url(page: Page) -> str:
@@ -230,8 +237,23 @@ def test_a_look_keeps_the_row_that_has_the_focus_and_a_pause_keeps_all(page: Pag
     assert page.faults == []
 
 
+@pytest.fixture(scope="module")
+def axe() -> str:
+    """The script that judges how accessible a page is, by the rules of WCAG 2.2 AA and some of its own."""
+    return (node_modules() / "axe-core/axe.min.js").read_text()
+
+
+def accessibility_faults(page: Page, axe: str) -> list[str]:
+    page.ask(f"{axe}; true")
+    told = "found => found.violations.map(rule => rule.id + ': ' + rule.nodes[0].html)"
+    return list(page.ask(f"axe.run(document).then({told})"))
+
+
+@pytest.mark.node
 @pytest.mark.parametrize("width", [1400, 390])
-def test_every_place_fits_its_width_and_is_spoken(page: Page, large: str, address: str, width: int) -> None:
+def test_every_place_fits_its_width_and_is_accessible(
+    page: Page, large: str, address: str, axe: str, width: int
+) -> None:
     page.size(width, is_dark=width < 600)
     views = ("topics", "groups", "clients", "quotas", "nodes", "transactions")
     places = [large, *(f"{large}#/large/{view}" for view in views)]
@@ -245,10 +267,10 @@ def test_every_place_fits_its_width_and_is_spoken(page: Page, large: str, addres
         assert nameless == [], place
         roles = {role for role, _ in spoken}
         assert roles >= {"banner", "main", "navigation", "heading", "status"}, place
+        assert accessibility_faults(page, axe) == [], place
         if page.ask(ROWS):
             assert roles >= {"table", "columnheader", "cell"}, place
     assert page.faults == []
-    page.size(1400)
 
 
 def test_the_page_says_that_its_console_has_ended(page: Page) -> None:
@@ -257,10 +279,10 @@ def test_the_page_says_that_its_console_has_ended(page: Page) -> None:
         page.until("document.querySelector('#state').innerText === 'live'")
     page.until("document.querySelector('#state').innerText.includes('does not answer')")
     assert page.text("#sheets tbody").startswith("clicks"), "what was there stays"
-    page.faults.clear()  # the connection that was refused
 
 
-def test_the_operators_page_runs_under_its_own_policy(page: Page, tmp_path: Path) -> None:
+@pytest.mark.node
+def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Page, axe: str) -> None:
     status = {"brokers": 3, "readyBrokers": 2, "nodes": [node(number, rack="ab"[number % 2]) for number in range(3)]}
     documents = [document("KafkaCluster", "main", status), document("Topic", "orders", {"partitions": 3})]
     documents.append(document("ClientQuota", "etl", {"applied": {"producer_byte_rate": 2.0**20}, "used": "93%"}))
@@ -272,7 +294,6 @@ def test_the_operators_page_runs_under_its_own_policy(page: Page, tmp_path: Path
             page.until("document.querySelector('#state').innerText === 'live'")
             assert "2 of 3" in page.text("section.card")
             assert "produce 1.0 MiB/s" in page.text("#quotas-table")
+            assert accessibility_faults(page, axe) == []
             assert page.ask("document.documentElement.scrollWidth") <= width
-            page.picture(tmp_path / f"operator-{width}.png")
     assert page.faults == []
-    page.size(1400)
