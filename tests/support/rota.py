@@ -54,6 +54,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/groups/test_protocol_roll.py": 46,
     # Beside Apache Kafka, whose answers seldom change.
     "tests/conformance/authorization/test_refusals.py": 74,
+    "tests/conformance/clients/test_foreign_suites.py": 14,
     "tests/conformance/clients/test_page_of_brokers_for_tests.py": 48,
     "tests/conformance/console/test_page.py": 35,
     "tests/conformance/metadata/test_cordoned.py": 41,
