@@ -34,8 +34,8 @@ METADATA_BYTES_MAX: Final = 2_048
 """Of a subscription that is read on the loop: hundreds of names take a millisecond."""
 PARTITIONS_MAX: Final = 2_000
 """Of an assignment that is encoded on the loop."""
-DEPARTURES_MAX: Final = 20
-"""Members that leave together in a step of the loop."""
+DEPARTURES_MAX: Final = 100
+"""Members that leave together in a step of the loop, which takes three milliseconds then."""
 
 Errors = list[ErrorCode]
 

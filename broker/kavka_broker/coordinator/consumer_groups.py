@@ -21,6 +21,7 @@ from kavka_broker.coordinator.member_timers import TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.topic_expressions import Rights, TopicExpressions
 from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.consumer_group import classic_snapshot
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot, snapshot_of
@@ -114,7 +115,7 @@ class ConsumerGroups:
         classic = self._image.groups.get(beat.group_id)
         is_large = not is_steady and (
             self.is_large(beat.group_id, beat.topics or (), beat.owned_count)
-            or (beat.joins and classic is not None and snapshot_of(classic).is_large)
+            or (beat.joins and classic is not None and classic_snapshot.is_large(classic))
         )
         outcome = self.commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
         if not isinstance(outcome, tuple):

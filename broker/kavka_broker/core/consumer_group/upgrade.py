@@ -10,7 +10,7 @@ back, because another rebalance began before it was handed out, has what it says
 from collections.abc import Iterable, Mapping
 
 from kavka_broker.core.consumer_group.checks import Heartbeat
-from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot
+from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot, MemberSnapshot
 from kavka_broker.core.consumer_group.heartbeat import NO_ROOM, Change, Surroundings, heartbeat
 from kavka_broker.core.consumer_group.records import (
     assigned_record,
@@ -25,7 +25,7 @@ from kavka_broker.core.consumer_group.state import ClassicSide, ConsumerGroup, C
 from kavka_broker.core.consumer_group.subscribed_topics import Topics, metadata_hash
 from kavka_broker.core.group.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, read_subscription
 from kavka_broker.core.group.records import KeyedRecord
-from kavka_broker.core.group.state import ClassicGroup, Member
+from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.consumer_protocol_assignment import TopicPartition as Assigned
 from kavka_broker.protocol.messages.consumer_protocol_subscription import (
@@ -125,7 +125,7 @@ def _owned(
 
 
 def _member(
-    member: Member, subscription: ConsumerProtocolSubscription, owned: Owned, generation: int
+    member: MemberSnapshot, subscription: ConsumerProtocolSubscription, owned: Owned, generation: int
 ) -> ConsumerMember:
     return ConsumerMember(
         member.member_id,
