@@ -8,12 +8,14 @@ from typing import Final
 from tools.dashboards.analytics import ANALYTICS
 from tools.dashboards.audit import AUDIT
 from tools.dashboards.broker import BROKER
+from tools.dashboards.fleet import FLEET
 from tools.dashboards.operator import OPERATOR
 from tools.dashboards.panels import Dashboard, dashboard_json
 from tools.dashboards.quota import QUOTA_AND_THROTTLE
 
 FOLDER: Final = Path(__file__).parents[2] / "examples/monitoring"
 DASHBOARDS: Final = {
+    "dashboards/fleet.json": FLEET,
     "dashboards/quota-and-throttle.json": QUOTA_AND_THROTTLE,
     "dashboards/broker.json": BROKER,
     "dashboards/audit.json": AUDIT,

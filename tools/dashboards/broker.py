@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tools.dashboards.panels import Dashboard, Panel, Query, Row, Variable, number
+from tools.dashboards.panels import Dashboard, Mark, Panel, Query, Row, Variable, number
 
 NODES: Final = 'cluster="$cluster", instance=~"$broker"'
 CLUSTER: Final = 'cluster="$cluster"'
@@ -358,6 +358,23 @@ TRANSACTIONS: Final = Row(
     ),
 )
 
+ACTIVE: Final = f"{CONTROLLER}activecontrollercount{{{CLUSTER}}}"
+MARKS: Final = (
+    Mark(
+        "Node restarted",
+        f"resets(process_cpu_seconds_total{{{CLUSTER}}}[1m]) > 0",
+        "{{instance}}",
+        "orange",
+    ),
+    Mark(
+        "Another controller is active",
+        f"({ACTIVE} == 1) unless ({ACTIVE} offset 1m == 1)",
+        "{{instance}}",
+        "purple",
+    ),
+)
+"""Of every dashboard about one cluster."""
+
 BROKER: Final = Dashboard(
     "kavka-broker",
     "Kavka: broker",
@@ -367,4 +384,5 @@ BROKER: Final = Dashboard(
         Variable("broker", 'label_values(kavka_broker_info{cluster="$cluster"}, instance)'),
     ),
     (HEALTH, TRAFFIC, REQUESTS, GROUPS, ROOM, REPLICATION, TRANSACTIONS),
+    MARKS,
 )

@@ -23,6 +23,25 @@ class Query:
 
 
 @dataclass(frozen=True, slots=True)
+class Link:
+    """A link from each value of a table's column; `url` may have Grafana's variables."""
+
+    column: str
+    title: str
+    url: str
+
+
+@dataclass(frozen=True, slots=True)
+class Mark:
+    """Moments that are marked in each panel over time: those at which a query has a series."""
+
+    name: str
+    expression: str
+    text: str
+    colour: str
+
+
+@dataclass(frozen=True, slots=True)
 class Panel:
     """A panel; `help` is what its (i) says. `red_from`: the value from which on it is shown in red."""
 
@@ -34,6 +53,7 @@ class Panel:
     width: int = 8
     red_from: float | None = None
     most: float | None = None  # the top of the scale
+    links: tuple[Link, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,6 +82,7 @@ class Dashboard:
     help: str
     variables: tuple[Variable, ...]
     rows: tuple[Row, ...]
+    marks: tuple[Mark, ...] = ()
 
 
 def number(title: str, help_: str, expression: str, *, red_from: float | None = None, unit: str = "short") -> Panel:
@@ -81,8 +102,37 @@ def dashboard_json(of: Dashboard) -> Json:
         "graphTooltip": 1,
         "refresh": "30s",
         "time": {"from": "now-1h", "to": "now"},
+        "links": [LINKS],
+        "annotations": {"list": [mark_json(mark) for mark in of.marks]},
         "templating": {"list": [source_variable(), *map(variable_json, of.variables)]},
         "panels": list(numbered(laid_out(of.rows))),
+    }
+
+
+LINKS: Final[Json] = {
+    "title": "Kavka",
+    "type": "dashboards",
+    "tags": ["kavka"],
+    "asDropdown": True,
+    "includeVars": True,
+    "keepTime": True,
+    "targetBlank": False,
+    "icon": "external link",
+    "tooltip": "The other dashboards, of the same cluster and time",
+    "url": "",
+}
+
+
+def mark_json(mark: Mark) -> Json:
+    return {
+        "name": mark.name,
+        "datasource": SOURCE,
+        "enable": True,
+        "expr": mark.expression,
+        "step": "60s",
+        "titleFormat": mark.name,
+        "textFormat": mark.text,
+        "iconColor": mark.colour,
     }
 
 
@@ -150,13 +200,18 @@ def panel_json(panel: Panel, where: Json) -> Json:
 
 
 def overrides(panel: Panel) -> Iterator[Json]:
-    """Yield the units of a table's columns."""
+    """Yield the units and links of a table's columns."""
     for query in panel.queries:
         if query.unit:
             yield {
                 "matcher": {"id": "byName", "options": query.legend},
                 "properties": [{"id": "unit", "value": query.unit}],
             }
+    for link in panel.links:
+        yield {
+            "matcher": {"id": "byName", "options": link.column},
+            "properties": [{"id": "links", "value": [{"title": link.title, "url": link.url}]}],
+        }
 
 
 def columns(panel: Panel) -> list[Json]:

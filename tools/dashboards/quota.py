@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tools.dashboards.broker import MARKS
 from tools.dashboards.panels import Dashboard, Panel, Query, Row, Variable, number
 
 NODES: Final = 'cluster="$cluster", instance=~"$broker"'
@@ -269,4 +270,5 @@ QUOTA_AND_THROTTLE: Final = Dashboard(
         Variable("client", 'label_values(kavka_client_bytes_total{cluster="$cluster"}, client_id)'),
     ),
     (NOW, CONFIGURED, BUSY),
+    MARKS,
 )

@@ -1,5 +1,6 @@
 """Two brokers under load and a real Prometheus: every query of the dashboards and rules finds what it asks for."""
 
+import json
 import re
 import threading
 from collections.abc import Iterator
@@ -156,7 +157,7 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
             wait("both nodes and the file are read", lambda: not watching.is_up(3))
             wait("names that no /metrics has", lambda: unknown_names(watching))
             wait("queries without data", lambda: unanswered(watching))
-            for expression in (*(alert["expr"] for alert in alerts().values()), *documented()):
+            for expression in (*(alert["expr"] for alert in alerts().values()), *documented(), *marked()):
                 watching.series(expression)  # raises where Prometheus does not understand it
 
 
@@ -164,6 +165,15 @@ def asked() -> dict[str, str]:
     """Every query of the dashboards, and the names of what is recorded."""
     shown = {f"{path.name}: {title}: {query}": query for path in DASHBOARDS for title, query in queries(path)}
     return {**shown, **{name: name for name in recorded()}}
+
+
+def marked() -> list[str]:
+    """The queries that mark moments: mostly there are none."""
+    return [
+        mark["expr"].replace("$cluster", CLUSTER)
+        for path in DASHBOARDS
+        for mark in json.loads(path.read_text())["annotations"]["list"]
+    ]
 
 
 def documented() -> list[str]:
