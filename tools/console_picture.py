@@ -19,7 +19,7 @@ WIDTH, HEIGHT = 1400, 640
 def main() -> int:
     """Draw the picture; returns the exit code."""
     name = "production"
-    pages = Console({name: Target(name, "kafka-1.example.com:9092")}, 0.1, lambda _: Example()).application()
+    pages = Console({name: Target(name, "kafka-1.example.com:9092")}, 0.1, lambda _: Example(), "").application()
     with served(pages) as address, browser() as page:
         page.size(WIDTH, HEIGHT)
         page.open(f"{address}#/{name}/clients")

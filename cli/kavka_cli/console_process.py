@@ -2,6 +2,7 @@
 which ends with the cluster.
 """
 
+import os
 import socket
 import subprocess
 import sys
@@ -9,6 +10,8 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Callable, Sequence
 from contextlib import suppress
+from dataclasses import dataclass, field
+from secrets import token_urlsafe
 from typing import Final
 
 from kavka_cli.output import CommandError
@@ -19,6 +22,8 @@ from kavka_operator.platform.local.layout import Layout
 HOST: Final = "127.0.0.1"
 PORT: Final = 9699
 PORT_MAX: Final = 65_535
+KEY_VARIABLE: Final = "KAVKA_CONSOLE_KEY"
+"""The environment variable that tells the console its key: other users see the words of a command."""
 START_SECONDS_MAX: Final = 20.0
 STOP_SECONDS_MAX: Final = 5.0
 POLL_SECONDS: Final = 0.05
@@ -30,8 +35,8 @@ def add_console(parser: ArgumentParser) -> None:
     parser.add_argument("--console", nargs="?", type=int, const=0, metavar="PORT", help=words)
 
 
-def console_port(options: Namespace) -> int | None:
-    """The port of the console; None where it is not asked for. Raises CommandError."""
+def console_address(options: Namespace) -> "ConsoleAddress | None":
+    """The address of the console; None where it is not asked for. Raises CommandError."""
     asked: int | None = options.console
     if asked is None:
         return None
@@ -41,7 +46,7 @@ def console_port(options: Namespace) -> int | None:
         raise CommandError(f"--console: {asked} is not a port; they are from 1 to {PORT_MAX}")
     if asked and probe.port_is_taken(HOST, asked):
         raise CommandError(f"--console: port {asked} of {HOST} is in use by another program; choose another one")
-    return asked or (_free_port() if probe.port_is_taken(HOST, PORT) else PORT)
+    return ConsoleAddress(asked or (_free_port() if probe.port_is_taken(HOST, PORT) else PORT))
 
 
 def _free_port() -> int:
@@ -50,16 +55,22 @@ def _free_port() -> int:
         return int(trial.getsockname()[1])
 
 
-def url_of(port: int) -> str:
-    """The address of the page."""
-    return f"http://{HOST}:{port}/"
+@dataclass(frozen=True, slots=True)
+class ConsoleAddress:
+    """The port of a console, and the key that a browser must know."""
+
+    port: int
+    key: str = field(default_factory=lambda: os.environ.get(KEY_VARIABLE) or token_urlsafe(16))
+
+    def __str__(self) -> str:
+        return f"http://{HOST}:{self.port}/?key={self.key}"
 
 
 class ConsoleProcess:
     """The console of a cluster that runs."""
 
-    def __init__(self, layout: Layout, port: int, tell: Callable[[str], None]) -> None:
-        self._layout, self._port, self._tell = layout, port, tell
+    def __init__(self, layout: Layout, address: ConsoleAddress, tell: Callable[[str], None]) -> None:
+        self._layout, self._address, self._tell = layout, address, tell
         self._process: subprocess.Popen[bytes] | None = None
 
     def start(self) -> bool:
@@ -67,12 +78,13 @@ class ConsoleProcess:
         layout = self._layout
         state = layout.root.parent.parent
         words = ["console", layout.cluster, "--namespace", layout.namespace, "--state-dir", str(state)]
-        line: Sequence[str] = (sys.executable, "-m", "kavka_cli", *words, "--port", str(self._port))
+        line: Sequence[str] = (sys.executable, "-m", "kavka_cli", *words, "--port", str(self._address.port))
         log = layout.supervisor_log.with_name("console.log")
+        os.environ[KEY_VARIABLE] = self._address.key  # which its child has too
         self._process = processes.start(line, log)
         deadline = time.monotonic() + START_SECONDS_MAX
         while self._process.poll() is None and time.monotonic() < deadline:
-            with suppress(OSError), socket.create_connection((HOST, self._port), 1.0):
+            with suppress(OSError), socket.create_connection((HOST, self._address.port), 1.0):
                 return True
             time.sleep(POLL_SECONDS)
         self._tell(f"the console has not started; see {log}")

@@ -1,10 +1,11 @@
 """`kavka console`: clusters in a browser, on this machine alone. It only reads."""
 
 import logging
+import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
 
-from kavka_cli.console_process import PORT, PORT_MAX
+from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.resource_store import add_store, store_options
@@ -94,12 +95,14 @@ def _serve(found: dict[str, Target], options: Namespace) -> int:
     logging.getLogger("kafka").addHandler(logging.NullHandler())
 
     def tell(address: str) -> None:
-        say(f"{address}\nshows {', '.join(found)}, to those on this machine; Ctrl-C ends it")
+        say(f"{address}\nshows {', '.join(found)}, to you on this machine; Ctrl-C ends it")
 
     ports = [PORT, 0] if options.port is None else [options.port]
     for port in ports:
+        console = Console(found, options.every)
+        console.key = os.environ.get(KEY_VARIABLE) or console.key
         try:
-            asyncio.run(serve(Console(found, options.every), port, tell))
+            asyncio.run(serve(console, port, tell))
         except KeyboardInterrupt:
             return 0
         except OSError as error:

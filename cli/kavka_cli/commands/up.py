@@ -1,6 +1,7 @@
 """`kavka up`: runs a cluster as processes of this machine."""
 
 import json
+import os
 import subprocess
 import sys
 import time
@@ -10,7 +11,7 @@ from contextlib import suppress
 from datetime import UTC, datetime
 from pathlib import Path
 
-from kavka_cli.console_process import ConsoleProcess, add_console, console_port, url_of
+from kavka_cli.console_process import KEY_VARIABLE, ConsoleAddress, ConsoleProcess, add_console, console_address
 from kavka_cli.default_cluster import add_default_cluster, default_cluster, refuse_with_files
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.local_resources import known_resources
@@ -55,12 +56,12 @@ def run(options: Namespace) -> int:
     signals = Signals()
     try:
         with signals:
-            port = console_port(options)
+            page = console_address(options)
             files = _files(options, state)
             layout = _prepare(files, state)
             if options.detach:
-                return _detached(files, layout, is_json=is_json, port=port)
-            return _foreground(layout, signals, is_json=is_json, port=port)
+                return _detached(files, layout, is_json=is_json, page=page)
+            return _foreground(layout, signals, is_json=is_json, page=page)
     except (BadResourcesError, CommandError, UpError) as error:
         return complain(error)
     except Stopped as stopped:
@@ -125,14 +126,14 @@ def _only_cluster(declared: Sequence[Declared], files: list[Path]) -> KafkaClust
     return found[0]
 
 
-def _foreground(layout: Layout, signals: Signals, *, is_json: bool, port: int | None) -> int:
+def _foreground(layout: Layout, signals: Signals, *, is_json: bool, page: ConsoleAddress | None) -> int:
     from kavka_operator.kafka.client import KafkaClient
 
     tell = note if is_json else say
-    console = ConsoleProcess(layout, port, tell) if port is not None else None
+    console = ConsoleProcess(layout, page, tell) if page is not None else None
 
     def announce() -> None:
-        shown = port if console is not None and console.start() else None
+        shown = page if console is not None and console.start() else None
         say(as_json(layout, shown) if is_json else f"\n{_summary(layout, shown)}\nready; Ctrl-C stops it")
 
     try:
@@ -158,13 +159,13 @@ def tell_what_is_left(paths: Sequence[Path]) -> None:
         note(f"left: {path} is not Kavka's")
 
 
-def _summary(layout: Layout, port: int | None) -> str:
-    page = "" if port is None else f"\nconsole: {url_of(port)}"
-    return f"{overview(layout)}\n\nlogs and data: {layout.root}{page}"
+def _summary(layout: Layout, page: ConsoleAddress | None) -> str:
+    shown = "" if page is None else f"\nconsole: {page}"
+    return f"{overview(layout)}\n\nlogs and data: {layout.root}{shown}"
 
 
-def as_json(layout: Layout, port: int | None = None) -> str:
-    """The addresses of a running cluster, for programs, on one line; `port` is that of its console, if it has one."""
+def as_json(layout: Layout, page: ConsoleAddress | None = None) -> str:
+    """The addresses of a running cluster, for programs, on one line; `page` is its console, if it has one."""
     cluster = next(resource for resource in Store(layout).all() if isinstance(resource, KafkaCluster))
     nodes = local_nodes(cluster, layout, node_identity.read(layout))
     found = {
@@ -174,15 +175,17 @@ def as_json(layout: Layout, port: int | None = None) -> str:
         "metrics": [f"http://{node.metrics}/metrics" for node in nodes if node.metrics],
         "stateDirectory": str(layout.root),
     }
-    if port is not None:
-        found["console"] = url_of(port)
+    if page is not None:
+        found["console"] = str(page)
     return json.dumps(found)
 
 
-def _detached(files: list[Path], layout: Layout, *, is_json: bool, port: int | None) -> int:
+def _detached(files: list[Path], layout: Layout, *, is_json: bool, page: ConsoleAddress | None) -> int:
     """Start another `kavka up` that has no terminal, and wait until it is ready. Raises CommandError."""
     options = [word for file in files for word in ("-f", str(file.absolute()))]
-    options += [] if port is None else ["--console", str(port)]
+    if page is not None:
+        options += ["--console", str(page.port)]
+        os.environ[KEY_VARIABLE] = page.key  # which the other `kavka up` has too
     state = layout.root.parent.parent
     log = layout.supervisor_log
     begin = log.stat().st_size if log.exists() else 0
@@ -193,7 +196,7 @@ def _detached(files: list[Path], layout: Layout, *, is_json: bool, port: int | N
         processes.stop_children([process], DOWN_SECONDS_MAX)
         _forget(layout)
         raise
-    say(as_json(layout, port) if is_json else f"{_summary(layout, port)}\nready; `kavka down` stops it")
+    say(as_json(layout, page) if is_json else f"{_summary(layout, page)}\nready; `kavka down` stops it")
     return 0
 
 

@@ -1,17 +1,20 @@
 """Serves the console: the page, its events, records of topics, users and access rules, and why a client is limited.
 
 It listens on 127.0.0.1 alone, and takes only requests that name that address as their host: a page elsewhere whose
-name leads here (DNS rebinding) gets nothing. Other sites may link to the page and ask for nothing else. Nothing here
-writes, neither to Kafka nor to a file.
+name leads here (DNS rebinding) gets nothing. Other sites may link to the page and ask for nothing else. Other users of
+the machine do not know the key, which the address that is printed has, and a cookie afterwards. Nothing here writes,
+neither to Kafka nor to a file.
 """
 
 import asyncio
+import hmac
 import json
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
 from importlib.resources import files
+from secrets import token_urlsafe
 from typing import Any, Final, TypeVar
 
 from aiohttp import web
@@ -31,9 +34,11 @@ from kavka_top.console.watch import Watch
 from kavka_top.sources import ClusterSource, Source
 
 T = TypeVar("T")
+Middleware = Callable[..., Awaitable[web.StreamResponse]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
 HOST: Final = "127.0.0.1"
+KEY: Final = "key"
 PAGE, EVENTS, RECORDS, ACCESS, EXPLAIN = "/", "/events", "/records", "/access", "/explain"
 SUBSCRIBERS_MAX: Final = 32
 QUESTIONS_AT_ONCE_MAX: Final = 4
@@ -67,21 +72,45 @@ def _port(request: web.Request) -> int:
     return int(name[1]) if name else 0
 
 
-@web.middleware
-async def guard(request: web.Request, handler: Handler) -> web.StreamResponse:
-    """Refuse what this page has not asked for."""
-    if words := refusal(request):
-        return web.Response(status=403, text=f"{words}\n", headers=HEADERS)
-    return await handler(request)
+def address_of(port: int, key: str) -> str:
+    """The address of the page, for the one who started it."""
+    return f"http://{HOST}:{port}{PAGE}" + (f"?{KEY}={key}" if key else "")
+
+
+def guard(key: str) -> Middleware:
+    """Refuse what this page has not asked for, and browsers that have not shown the key; without one all may ask."""
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        words = refusal(request)
+        cookie = f"kavka-console-{_port(request)}"  # cookies are those of a host, whatever the port
+        if words or not key or _is_equal(request.cookies.get(cookie, ""), key):
+            return await handler(request) if not words else _refused(words)
+        if request.path != PAGE or not _is_equal(request.query.get(KEY, ""), key):
+            return _refused("open the address that kavka has printed: it has the key")
+        answer = web.Response(status=303, headers={**HEADERS, "Location": PAGE})
+        answer.set_cookie(cookie, key, httponly=True, samesite="Strict", path="/")
+        return answer
+
+    return guarded
+
+
+def _is_equal(shown: str, key: str) -> bool:
+    return hmac.compare_digest(shown.encode(errors="replace"), key.encode())
+
+
+def _refused(words: str) -> web.Response:
+    return web.Response(status=403, text=f"{words}\n", headers=HEADERS)
 
 
 @dataclass
 class Console:
-    """The handlers. `targets` are the clusters, by their names."""
+    """The handlers. `targets` are the clusters, by their names; `key` is what a browser must know."""
 
     targets: Mapping[str, Target]
     every_seconds: float = 2.0
     make_source: Callable[[Target], Source] = field(default_factory=lambda: _source)
+    key: str = field(default_factory=lambda: token_urlsafe(16))
     watches: dict[str, Watch] = field(init=False)
     _subscribers: int = 0
     _questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX))
@@ -93,7 +122,7 @@ class Console:
 
     def application(self) -> web.Application:
         """The places where they answer."""
-        pages = web.Application(client_max_size=1024, middlewares=[guard])
+        pages = web.Application(client_max_size=1024, middlewares=[guard(self.key)])
         handlers = {
             PAGE: self._page, EVENTS: self._events, RECORDS: self._records, ACCESS: self._access, EXPLAIN: self._explain
         }  # fmt: skip
@@ -255,7 +284,7 @@ async def serve(console: Console, port: int, tell: Callable[[str], Any]) -> None
     try:
         site = web.TCPSite(runner, HOST, port)
         await site.start()
-        tell(f"http://{HOST}:{runner.addresses[0][1]}/")
+        tell(address_of(int(runner.addresses[0][1]), console.key))
         await asyncio.Event().wait()
     finally:
         await runner.cleanup()

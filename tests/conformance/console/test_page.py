@@ -77,7 +77,7 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaInProcess]
 @pytest.fixture(scope="module")
 def address(broker: KafkaInProcess) -> Iterator[str]:
     target = Target("local", str(broker), tuple(map(url_of, broker.metrics)))
-    with served(Console({"local": target}, 0.2).application()) as url:
+    with served(Console({"local": target}, 0.2, key="").application()) as url:
         yield url
 
 
@@ -193,7 +193,7 @@ class Large(Example):
 @pytest.fixture(scope="module")
 def large() -> Iterator[str]:
     targets = {name: Target(name, f"{name}.example:9092") for name in ("large", "other")}
-    with served(Console(targets, 0.1, lambda _: Large()).application()) as found:
+    with served(Console(targets, 0.1, lambda _: Large(), "").application()) as found:
         yield found
 
 
@@ -274,8 +274,9 @@ def test_every_place_fits_its_width_and_is_accessible(
 
 
 def test_the_page_says_that_its_console_has_ended(page: Page) -> None:
-    with served(Console({"m": Target("m", "b")}, 0.1, lambda _: Example()).application()) as found:
-        visit(page, f"{found}#/m/topics")
+    console = Console({"m": Target("m", "b")}, 0.1, lambda _: Example())
+    with served(console.application()) as found:
+        visit(page, f"{found}?key={console.key}#/m/topics")
         page.until("document.querySelector('#state').innerText === 'live'")
     page.until("document.querySelector('#state').innerText.includes('does not answer')")
     assert page.text("#sheets tbody").startswith("clicks"), "what was there stays"

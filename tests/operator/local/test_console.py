@@ -1,11 +1,12 @@
 """`kavka up --console`: the page beside a cluster, which ends with it."""
 
 import json
+import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
+import psutil
 import pytest
 from confluent_kafka import Producer
 
@@ -22,9 +23,10 @@ def kavka(tmp_path: Path) -> Iterator[Kavka]:
     command.end()
 
 
-def asked(url: str) -> Any:
-    with urllib.request.urlopen(url, timeout=SECONDS_MAX) as answer:
-        return json.load(answer)
+def commands_of_all() -> Iterator[str]:
+    """The words of each process that runs."""
+    for process in psutil.process_iter(["cmdline"]):
+        yield " ".join(process.info["cmdline"] or ())
 
 
 def test_the_page_is_there_once_the_cluster_is_and_ends_with_it(kavka: Kavka) -> None:
@@ -32,13 +34,19 @@ def test_the_page_is_there_once_the_cluster_is_and_ends_with_it(kavka: Kavka) ->
     up = kavka.start("up", "--ephemeral", "--port", "0", "--console", str(port), "-o", "json")
     wait_until(lambda: '"console"' in kavka.said, "the cluster is ready")
     told = json.loads(next(line for line in kavka.said.splitlines() if '"console"' in line))
-    assert told["console"] == f"http://127.0.0.1:{port}/"
-    with urllib.request.urlopen(told["console"], timeout=SECONDS_MAX) as answer:
+    page, key = told["console"].split("?key=")
+    assert page == f"http://127.0.0.1:{port}/"
+    assert key not in "".join(commands_of_all()), "other users see the words of a command"
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    with browser.open(told["console"], timeout=SECONDS_MAX) as answer:
         assert b"<title>Kavka</title>" in answer.read()
+    with pytest.raises(urllib.error.HTTPError, match="403"):
+        urllib.request.urlopen(page, timeout=SECONDS_MAX)
     producer = Producer({"bootstrap.servers": told["bootstrapServers"]})
     producer.produce("orders", "x")
     assert producer.flush(SECONDS_MAX) == 0
-    found = asked(f"{told['console']}records?cluster={told['cluster']}&topic=orders")
+    with browser.open(f"{page}records?cluster={told['cluster']}&topic=orders", timeout=SECONDS_MAX) as answer:
+        found = json.load(answer)
     assert [record["value"] for record in found["records"]] == ["x"]
     code, said = kavka.run("up", "--console", str(port), "--name", "other")
     assert (code, f"--console: port {port} of 127.0.0.1 is in use" in said) == (1, True), said

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka_cli.commands import console
-from kavka_cli.console_process import PORT, console_port
+from kavka_cli.console_process import PORT, console_address
 from kavka_cli.output import CommandError
 from tests.unit.operator.person import run
 
@@ -58,7 +58,8 @@ def test_the_port_beside_kavka_up(
     monkeypatch.setattr("kavka_operator.platform.local.probe.port_is_taken", lambda *_: is_taken)
     parser = ArgumentParser()
     parser.set_defaults(console=asked)
-    assert console_port(parser.parse_args([])) == port
+    found = console_address(parser.parse_args([]))
+    assert (None if found is None else found.port) == port
 
 
 def test_a_port_that_is_taken_is_refused_where_it_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -66,6 +67,9 @@ def test_a_port_that_is_taken_is_refused_where_it_was_named(monkeypatch: pytest.
     parser = ArgumentParser()
     parser.set_defaults(console=8123)
     with pytest.raises(CommandError, match=r"port 8123 of 127\.0\.0\.1 is in use"):
-        console_port(parser.parse_args([]))
+        console_address(parser.parse_args([]))
     parser.set_defaults(console=0)
-    assert console_port(parser.parse_args([])) not in {None, 0, PORT}
+    found = console_address(parser.parse_args([]))
+    assert found is not None
+    assert found.port not in {0, PORT}
+    assert len(found.key) > 20

@@ -35,8 +35,10 @@ class Away:
 
 
 @asynccontextmanager
-async def served(make: Callable[[Target], Any] = lambda _: Example()) -> AsyncIterator[TestClient[Any, Any]]:
-    console = Console(TARGETS, 0.01, make)
+async def served(
+    make: Callable[[Target], Any] = lambda _: Example(), key: str = ""
+) -> AsyncIterator[TestClient[Any, Any]]:
+    console = Console(TARGETS, 0.01, make, key)
     async with TestClient(TestServer(console.application(), host="127.0.0.1")) as client:
         yield client
 
@@ -113,6 +115,27 @@ def test_only_what_names_this_address_and_comes_from_this_page_is_answered(
         assert (await client.get("/", headers=sent)).status == status
 
     play(scenario)
+
+
+def test_a_browser_shows_the_key_once_and_a_cookie_afterwards() -> None:
+    async def scenario() -> None:
+        async with served(key="secret") as client:
+            for path in ("/", "/?key=other", "/?key=", "/events", "/records?cluster=main&topic=t&key=secret"):
+                answer = await client.get(path)
+                assert (answer.status, "it has the key" in await answer.text()) == (403, True), path
+            answer = await client.get("/?key=secret", allow_redirects=False)
+            assert (answer.status, answer.headers["Location"]) == (303, "/")
+            cookie = answer.cookies[f"kavka-console-{client.port}"]
+            assert (cookie["httponly"], cookie["samesite"], cookie["domain"]) == (True, "Strict", "")
+            client.session.cookie_jar.clear()
+            assert (await client.get("/")).status == 403
+            headers = {"Cookie": f"{cookie.key}={cookie.value}"}
+            assert (await client.get("/", headers=headers)).status == 200
+            assert (await client.get("/", headers={**headers, "Host": "kavka.example"})).status == 403
+        assert len(Console({}).key) > 20
+        assert Console({}).key != Console({}).key
+
+    asyncio.run(scenario())
 
 
 def test_another_site_may_lead_to_the_page_and_to_nothing_else() -> None:
