@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from kavka_broker.api.a01_fetch import denial, withholding
 from kavka_broker.coordinator.share_fetches import Outcome, Refuses, ShareFetch
 from kavka_broker.coordinator.share_leader import Fetched
-from kavka_broker.core.metadata.image.leader_hint import endpoint_of
+from kavka_broker.core.metadata.image.leader_hint import endpoint_of, leader_of
 from kavka_broker.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
 from kavka_broker.loop.slices import Cost, Work, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -30,6 +30,7 @@ from kavka_broker.protocol.messages import fetch_response as fetches
 from kavka_broker.protocol.messages.share_fetch_request import ShareFetchRequest
 from kavka_broker.protocol.messages.share_fetch_response import (
     AcquiredRecords,
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
     ShareFetchableTopicResponse,
@@ -45,7 +46,6 @@ from kavka_broker.request.share_acknowledgements import (
     acknowledge_all,
     check_member,
     is_served,
-    leader_hint,
     said_in,
 )
 from kavka_broker.request.throttling import throttle
@@ -167,7 +167,7 @@ def answer(
     for place in dict.fromkeys([*outcome.fetched, *outcome.refused, *problems]):
         data = partition_data(place, outcome, problems)
         if ErrorCode.NOT_LEADER_OR_FOLLOWER in (data.error_code, data.acknowledge_error_code):
-            data.current_leader = leader_hint(place, broker, type(data.current_leader))
+            data.current_leader = LeaderIdAndEpoch(*leader_of(*place, broker.metadata))
             leaders[data.current_leader.leader_id] = None
         topic_id, _ = place
         if topic_id not in topics:

@@ -11,12 +11,13 @@ Versions: flexible; renewed locks from 2.
 """
 
 from kavka_broker.api.a78_share_fetch import refusal_of
-from kavka_broker.core.metadata.image.leader_hint import endpoint_of
+from kavka_broker.core.metadata.image.leader_hint import endpoint_of, leader_of
 from kavka_broker.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.share_acknowledge_request import ShareAcknowledgeRequest
 from kavka_broker.protocol.messages.share_acknowledge_response import (
+    LeaderIdAndEpoch,
     NodeEndpoint,
     PartitionData,
     ShareAcknowledgeResponse,
@@ -30,7 +31,6 @@ from kavka_broker.request.share_acknowledgements import (
     acknowledge_all,
     check_member,
     is_served,
-    leader_hint,
     said_in,
 )
 
@@ -70,7 +70,7 @@ def answer(
         if problem is not None:
             data.error_code, data.error_message = problem.code, problem.message or None
         if data.error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER:
-            data.current_leader = leader_hint(place, broker, type(data.current_leader))
+            data.current_leader = LeaderIdAndEpoch(*leader_of(*place, broker.metadata))
             leaders[data.current_leader.leader_id] = None
         if place[0] not in topics:
             topics[place[0]] = ShareAcknowledgeTopicResponse(place[0], [])

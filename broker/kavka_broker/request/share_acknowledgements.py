@@ -1,12 +1,11 @@
 """Acknowledgements of members of share groups, as ShareFetch and ShareAcknowledge bring them."""
 
 import asyncio
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final, Protocol
 
 from kavka_broker.coordinator.share_fetches import Refuses
 from kavka_broker.core.metadata.image.features import SHARE_VERSION
-from kavka_broker.core.metadata.image.leader_hint import leader_of
 from kavka_broker.core.share.sessions import SessionKey
 from kavka_broker.core.share.share_partition import Acknowledgement, AcknowledgeType
 from kavka_broker.loop.slices import Cost, Work
@@ -20,7 +19,6 @@ PARTITION_COST: Final = 4
 """The cost of a partition of a request or an answer, of a slice."""
 
 Place = tuple[bytes, int]
-L = TypeVar("L")
 
 
 class Topic(Protocol):
@@ -93,8 +91,3 @@ async def _acknowledge(
     except BrokerError as error:
         return error.as_value()
     return None
-
-
-def leader_hint(place: Place, broker: Broker, kind: Callable[[int, int], L]) -> L:
-    """Return who leads a partition instead of this broker."""
-    return kind(*leader_of(*place, broker.metadata))

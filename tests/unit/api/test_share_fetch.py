@@ -399,3 +399,19 @@ def test_many_ranges_are_written_in_parts(tmp_path: Path) -> None:
             assert found == [(offset, offset, 2) for offset in range(2, 1209, 3)]
 
     asyncio.run(after())
+
+
+def test_a_member_is_told_that_the_leader_is_elsewhere(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await member.acquire()
+        partition = inside.broker.partitions.leader("t", 0)
+        partition.apply(partition.state._replace(leader=2, leader_epoch=partition.leader_epoch + 1))
+        data = data_of(await member.fetch())
+        assert data is not None
+        assert (data.error_code, data.current_leader.leader_id) == (ErrorCode.NOT_LEADER_OR_FOLLOWER, 1)
+        data = data_of(await member.fetch((0, 8, ACCEPT)))
+        assert data is not None
+        assert data.acknowledge_error_code == ErrorCode.NOT_LEADER_OR_FOLLOWER
+        assert await member.acknowledge(0, 8, ACCEPT) == ErrorCode.NOT_LEADER_OR_FOLLOWER
+
+    play(tmp_path, scenario)
