@@ -17,6 +17,7 @@ from tests.sim.logins import Logins
 from tests.sim.naming import NamedSessions
 from tests.sim.replication_quotas import ReplicationQuotas
 from tests.sim.rushing import Rushing
+from tests.sim.sharers import Sharers
 from tests.sim.throttled import Throttled
 from tests.sim.transactions import Transactions
 from tests.sim.transients import Transients
@@ -45,6 +46,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "coordinated": Coordinated,
     "contended": Contended,
     "consumers": Consumers,
+    "sharers": Sharers,
 }
 
 

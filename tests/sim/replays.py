@@ -77,7 +77,9 @@ class Replays:
     def __init__(self, simulation: Simulation) -> None:
         self._simulation = simulation
         self._random = Random(f"replays {simulation.seed}")
-        self._is_needed = bool({"coordinated", "contended", "groups", "consumers"} & {*simulation.shape.workloads})
+        self._is_needed = bool(
+            {"coordinated", "contended", "groups", "consumers", "sharers"} & {*simulation.shape.workloads}
+        )
         self._due = self._random.expovariate(1 / BETWEEN_SECONDS)
         self._suspects: dict[int, Suspect] = {}  # by node
         self.compared = 0  # logs
@@ -220,9 +222,10 @@ def written(standing: Standing) -> Standing:
 
 
 def groups_of(image: GroupImage, gone: Any) -> Known:
-    """Groups of the new protocol (KIP-848), and all offsets."""
+    """Groups of the newer protocols (KIP-848, KIP-932), and all offsets."""
     groups = {("group", group_id): group for group_id, group in image.consumer_groups.items()}
-    return {**groups, **offsets_of(image, gone)}
+    shares = {("share group", group_id): group for group_id, group in image.share_groups.items()}
+    return {**groups, **shares, **offsets_of(image, gone)}
 
 
 def offsets_of(image: GroupImage, gone: Any) -> Known:

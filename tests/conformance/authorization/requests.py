@@ -131,7 +131,8 @@ def of_share_groups(topic_id: bytes) -> dict[str, tuple[Message, int]]:
         "share fetch": (of("share_fetch", **member, max_records=1, batch_size=1, topics=[
             {"topic_id": topic_id, "partitions": [{"partition_index": 0}]}]), 1),
         "share acknowledge": (of("share_acknowledge", **member, share_session_epoch=1, topics=[
-            {**topic, "partitions": [{"partition_index": 0, "acknowledgement_batches": batch}]} for topic in by_id]), 1),
+            {**topic, "partitions": [{"partition_index": 0, "acknowledgement_batches": batch}]}
+            for topic in by_id]), 1),
         "describe share offsets": (of("describe_share_group_offsets", groups=[
             {"group_id": GROUP, "topics": [{**topic, "partitions": [0]} for topic in both]},
             {"group_id": "h", "topics": None}]), 1),
