@@ -7,7 +7,6 @@ topics, leave, crash, sleep past their session, and come back; topics come and g
 | anomaly | meaning |
 |---|---|
 | accepted-again | a record is delivered after its acceptance was acknowledged, whoever leads by then |
-| not-there | a record is acquired that is not committed |
 | epoch-back | the epoch of a member, or of its group, falls |
 | epoch-lost | the next coordinator is behind an epoch that a member has been told |
 | epoch-ahead | a member is in an epoch before its target is computed, or a target before the group's epoch |

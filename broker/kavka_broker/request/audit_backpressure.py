@@ -80,7 +80,7 @@ class Refusing:
     def __init__(self, broker: "Broker", error: BrokerError) -> None:
         self._broker = broker
         self._error = error
-        self.replicas = self.groups = self.quorum = _Raising(error)
+        self.replicas = self.partitions = self.groups = self.quorum = _Raising(error)
 
     @classmethod
     def of(cls, broker: "Broker", error: BrokerError) -> "Broker":

@@ -140,14 +140,16 @@ def test_log_directories_are_described_in_slices() -> None:
             for index, replica in enumerate(self.partitions):
                 replica.index = index
 
-        def __iter__(self) -> Any:
-            return iter(self.partitions)
+        @property
+        def reports(self) -> Any:
+            return self
 
         def directory_of(self, _: Any) -> Any:
             return self.directory
 
     brokers = type("B", (), {"get": lambda *_: None})()
-    broker: Any = type("Broker", (), {"replicas": Fakes(), "node_id": 1})()
+    hosted = Fakes()
+    broker: Any = type("Broker", (), {"replicas": hosted, "partitions": hosted.partitions, "node_id": 1})()
     broker.metadata = type("M", (), {"brokers": brokers})()
     work = describe_all({"t": frozenset(range(MANY))}, broker)
     assert sum(1 for _ in work) >= 4
