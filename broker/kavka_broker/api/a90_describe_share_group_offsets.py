@@ -60,7 +60,7 @@ async def describe(
     group: DescribeShareGroupOffsetsRequestGroup, broker: Broker
 ) -> DescribeShareGroupOffsetsResponseGroup:
     try:
-        asked = initialized(group.group_id, broker) if group.topics is None else named(group)
+        asked = named(group) if group.topics is not None else await broker.slices.whole(initialized(group, broker))
     except BrokerError as error:
         return DescribeShareGroupOffsetsResponseGroup(group.group_id, [], error.code, error.message)
     places = await broker.slices.whole(places_of(asked, broker.metadata.topics))
@@ -79,16 +79,17 @@ def named(group: DescribeShareGroupOffsetsRequestGroup) -> Asked:
     return asked
 
 
-def initialized(group_id: str, broker: Broker) -> Asked:
+def initialized(asked_of: DescribeShareGroupOffsetsRequestGroup, broker: Broker) -> Work[Asked]:
     """The partitions that a group has state for: none where it does not exist. Raises BrokerError."""
-    group = broker.groups.shard(group_id).shares.get(group_id)
+    group = broker.groups.shard(asked_of.group_id).shares.get(asked_of.group_id)
     states = None if group is None else group.states
-    topics = broker.metadata.topics
-    return {
-        topic.name: sorted(named.partitions)
-        for topic_id, named in ({} if states is None else states.initialized).items()
-        if (topic := topics.by_id(topic_id)) is not None
-    }
+    found, cost = dict[str, list[int]](), Cost()
+    for topic_id, known in ({} if states is None else states.initialized).items():
+        if (topic := broker.metadata.topics.by_id(topic_id)) is not None:
+            found[topic.name] = sorted(known.partitions)
+        if cost.add(1 + len(known.partitions)):
+            yield
+    return found
 
 
 def places_of(asked: Asked, topics: Topics) -> Work[dict[Place, str]]:

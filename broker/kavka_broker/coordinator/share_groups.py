@@ -220,14 +220,21 @@ class ShareGroups:
         if change.topics_seen >= 0:
             group.topics_seen = change.topics_seen
         group.is_settled = change.is_settled
-        group.tried_at_ms.update(dict.fromkeys(change.initialize, outcome.around.now_ms))
+        if change.initialize:
+            tried = group.tried_at_ms | dict.fromkeys(change.initialize, outcome.around.now_ms)
+            waiting_for = group.states.initializing if group.states is not None else {}
+            # Others need not be remembered: topics that come and go would be many.
+            group.tried_at_ms = {topic_id: at_ms for topic_id, at_ms in tried.items() if topic_id in waiting_for}
         for member_id in change.ended:
             self._timers.stop(group.group_id, TimerKind.SESSION, member_id)
         return change, waiting
 
     def _put(self, group: ShareGroup) -> None:
-        """Put a group in the place of what it was."""
+        """Put a group in the place of what it was, which may be the name that an offset has been committed under while
+        the first member's heartbeat was worked out.
+        """
         former = self._groups.get(group.group_id)
+        self._image.groups.pop(group.group_id, None)
         self._size_bytes += group.size_bytes - (0 if former is None else former.size_bytes)
         self._groups[group.group_id] = group
 

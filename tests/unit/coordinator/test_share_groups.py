@@ -358,6 +358,49 @@ def test_a_share_group_is_no_other_group_and_no_other_is_one() -> None:
     play(scenario)
 
 
+def test_attempts_are_remembered_of_what_is_waited_for_alone() -> None:
+    async def scenario() -> None:
+        world, _ = begin()
+        epoch = await joined(world)
+        for _ in range(3):
+            world.delete_topic("t")
+            epoch = beat(world, "a", epoch)[0].epoch
+            world.make_topic("t")
+            world._happens(PartitionRecord(0, T))
+            world.advance(2_000)
+            epoch = beat(world, "a", epoch)[0].epoch
+            await until(lambda: T in states_of(world).initialized)
+            world.advance(2_000)
+            epoch = beat(world, "a", epoch, topics=("u",))[0].epoch
+            epoch = beat(world, "a", epoch, topics=("t",))[0].epoch
+        assert group_of(world).tried_at_ms.keys() <= {T}
+        world.delete_topic("t")
+        world.make_topic("v")
+        world._happens(PartitionRecord(0, b"v" * 16))
+        beat(world, "a", epoch, topics=("v",))
+        assert group_of(world).tried_at_ms.keys() == {b"v" * 16}, "the former topic is forgotten"
+
+    play(scenario)
+
+
+def test_an_offset_that_is_committed_while_a_group_begins_makes_no_second_group(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    async def scenario() -> None:
+        world, _ = begin()
+        monkeypatch.setattr(rules, "AT_ONCE_STEPS_MAX", 0)
+        heard = world.shard.shares.heartbeat(ShareHeartbeat("g", "a", 0, topics=("t",)), SETTINGS)
+        assert not isinstance(heard, tuple)
+        hearing = asyncio.ensure_future(heard)
+        await asyncio.sleep(0)
+        commit(world, "g", 3)
+        await hearing
+        assert world.shard.shares.get("g") is not None
+        assert "g" not in world.shard.image.groups
+
+    play(scenario)
+
+
 def test_a_large_group_is_worked_out_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         world, _ = begin()

@@ -121,11 +121,8 @@ def without_deleted(states: StatePartitions | None, topics: Topics) -> StatePart
     """The same without topics that do not exist any more; the same object where there are none."""
     if states is None:
         return None
-    gone = [
-        topic_id
-        for topic_id in (*states.initializing, *states.initialized, *states.deleting)
-        if topics.by_id(topic_id) is None
-    ]
+    known = {*states.initializing, *states.initialized, *states.deleting}
+    gone = frozenset(topic_id for topic_id in known if topics.by_id(topic_id) is None)
     if not gone:
         return states
     return StatePartitions(
