@@ -154,9 +154,9 @@ class Page:
 
         try:
             until_outside(holds, ANSWER_SECONDS_MAX, expression)
-        except AssertionError:
+        except AssertionError as error:
             words = self.ask("document.body.innerText")
-            raise AssertionError(f"never: {expression}\nfaults: {self.faults}\n{words}") from None
+            raise AssertionError(f"{error}\nfaults: {self.faults}\n{words}") from None
         return found[0]
 
     def text(self, selector: str = "body") -> str:

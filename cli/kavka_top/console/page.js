@@ -391,6 +391,7 @@ function drawPlace() {
 
 function draw(shown) {
   if (shown.isGone) {
+    parts = new Map();
     by("sheets").replaceChildren(make("p", {class: "empty"}, "The cluster has none of this name."));
     return;
   }
@@ -414,6 +415,7 @@ function draw(shown) {
 
 function take(shown) {
   if (shown.trouble) say("does not answer: " + shown.trouble + (lastAt ? " Shown is what was at " + clock(lastAt) + "." : ""), "bad");
+  else if (shown.isAwaited) say("asking the cluster", "dim");
   else if (isPaused) say("paused at " + clock(lastAt), "warn");
   else { lastAt = Date.now(); say("live", "dim live"); }
   if (isPaused) pending = shown;

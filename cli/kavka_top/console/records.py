@@ -6,6 +6,7 @@ says why: what it has not looked at may match. Records that a transaction has no
 
 import heapq
 import time
+from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -116,6 +117,7 @@ class Search:
     query: Query
     scanned: int = 0
     scanned_bytes: int = 0
+    _matched: Counter[int] = field(default_factory=Counter)
     _found: list[tuple[tuple[int, int, int], Document]] = field(default_factory=list)
 
     def take(self, record: Any) -> None:
@@ -124,11 +126,16 @@ class Search:
         self.scanned_bytes += len(record.key or b"") + len(record.value or b"")
         if not self.query.matches(record):
             return
+        self._matched[record.partition] += 1
         place = (record.timestamp, record.partition, record.offset)
         if len(self._found) < self.query.count:
             heapq.heappush(self._found, (place, document_of(record)))
         elif place > self._found[0][0]:
             heapq.heapreplace(self._found, (place, document_of(record)))
+
+    def found_in(self, partition: int) -> int:
+        """The records of a partition that match, also those that newer ones took the place of."""
+        return self._matched[partition]
 
     @property
     def is_full(self) -> bool:
@@ -211,27 +218,27 @@ class Reader:
 
     def read_newest(self, ends: Mapping[Any, int]) -> str:
         """Read backwards from the ends, in windows that grow, each as a whole, so that a bound leaves out what is
-        oldest; returns why it ended.
+        oldest; returns why it ended. Offsets are no measure of records: compaction and transactions leave gaps.
         """
-        query = self.search.query
+        query, search = self.search.query, self.search
         first = begin_offsets(self.client, ends, begin_ms=0)
-        depth, depth_max = 0, max(1, SCANNED_MAX // len(ends))
+        lows = dict(ends)
         size = max(1, WINDOW_RECORDS // len(ends))
         if not query.is_search:
-            depth_max = min(query.count, depth_max)
-        while depth < depth_max:
-            size = min(size, depth_max - depth)
-            spans = {at: (max(first[at], end - depth - size), end - depth) for at, end in ends.items()}
-            spans = {at: span for at, span in spans.items() if span[0] < span[1]}
-            if not spans:
-                return "end"
+            size = min(size, query.count)
+        while True:
+            left = [at for at, low in lows.items() if low > first[at] and search.found_in(at.partition) < query.count]
+            if not left:
+                return "count" if search.is_full else "end"
+            size = max(1, min(size, (SCANNED_MAX - search.scanned) // len(left)))
+            spans = {at: (max(first[at], lows[at] - size), lows[at]) for at in left}
             ended = self._read(spans, ends_full=False)
             if ended != "end":
                 return ended
-            if query.is_search and self.search.is_full:
+            if query.is_search and search.is_full:
                 return "count"
-            depth, size = depth + size, size * 2
-        return "count" if self.search.is_full else "scanned" if query.is_search else "end"
+            lows |= {at: begin for at, (begin, _) in spans.items()}
+            size *= 2
 
     def _read(self, spans: Mapping[Any, tuple[int, int]], *, ends_full: bool) -> str:
         """Read each span from its first offset up to the one before its last; returns why it ended. With `ends_full`
@@ -239,6 +246,7 @@ class Reader:
         """
         left = {partition for partition, (begin, end) in spans.items() if begin < end}
         self.client.assign(sorted(left))
+        self.client.resume(*left)  # of a partition that was assigned before, the library keeps that it is paused
         for partition in sorted(left):
             self.client.seek(partition, spans[partition][0])
         while left:

@@ -43,7 +43,7 @@ PAGE, EVENTS, RECORDS, ACCESS, EXPLAIN = "/", "/events", "/records", "/access", 
 SUBSCRIBERS_MAX: Final = 32
 QUESTIONS_AT_ONCE_MAX: Final = 4
 """Of those that need a connection of their own."""
-HEARTBEAT_SECONDS: Final = 15.0
+HEARTBEAT_SECONDS: Final = 5.0
 EVENT_STREAM: Final = {**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
 PARTS: Final = ("page.css", "page.js")
 

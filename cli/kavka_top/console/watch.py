@@ -11,12 +11,14 @@ from kavka_top.background import aside
 from kavka_top.model import History
 from kavka_top.sources import Source
 
+LATE_SECONDS: Final = 10.0
+"""For which an answer may be awaited before the page says so."""
 LINGER_SECONDS: Final = 10.0
 """For which looks go on when the last page was left: the next one of the same browser begins with them."""
 
 
 class Watch:
-    """The looks at one cluster, in one event loop. `trouble` says why the last one failed; empty where it did not.
+    """The looks at one cluster, in one event loop.
 
     A cluster that takes long to answer is left alone for as long as it took, so that it is asked half of the time at
     most.
@@ -25,12 +27,23 @@ class Watch:
     def __init__(self, make_source: Callable[[], Source], every_seconds: float) -> None:
         self._make_source, self._every_seconds = make_source, every_seconds
         self.history: History | None = None
-        self.trouble = ""
+        self._trouble = ""  # why the last look failed
+        self._asked_at: float | None = None  # when the look began that is under way
         self.version = 0
         self._changed = asyncio.Condition()
         self._watchers = 0
         self._left_at = 0.0
         self._task: asyncio.Task[None] | None = None
+
+    @property
+    def trouble(self) -> str:
+        """The reason for which what was seen last may not hold; empty where it does."""
+        if self._trouble or self._asked_at is None:
+            return self._trouble
+        waited = time.monotonic() - self._asked_at
+        if waited < LATE_SECONDS:
+            return ""
+        return f"no answer since {time.strftime('%H:%M:%S', time.localtime(time.time() - waited))}"
 
     @asynccontextmanager
     async def watched(self) -> AsyncIterator[None]:
@@ -64,21 +77,32 @@ class Watch:
         return self._watchers > 0 or time.monotonic() - self._left_at < LINGER_SECONDS
 
     async def _run(self) -> None:
-        source = self._make_source()
+        source: Source | None = None
         try:
             while self._is_wanted:
                 began = time.monotonic()
-                await self._look(source)
+                source = await self._look(source)
                 await asyncio.sleep(max(self._every_seconds, time.monotonic() - began))
         finally:
-            self.history, self.trouble = None, ""  # it would be shown as new to the next one that comes
-            source.close()
+            self.history, self._trouble, self._asked_at = None, "", None  # old, it would be shown as new
+            if source is not None:
+                source.close()
 
-    async def _look(self, source: Source) -> None:
+    async def _look(self, source: Source | None) -> Source | None:
+        """Take a look; returns the source for the next one, if there is one that may be used again."""
+        self._asked_at = time.monotonic()
         try:
-            self.history, self.trouble = History.after(self.history, await aside(source.take)), ""
+            source = source or self._make_source()
+            self.history, self._trouble = History.after(self.history, await aside(source.take)), ""
         except AdminError as error:
-            self.trouble = str(error)
+            self._trouble = str(error)
+        except Exception as error:  # noqa: BLE001 - the page says so, and the next look begins anew
+            self._trouble = f"unexpected error: {error!r}"
+            if source is not None:
+                source.close()
+            source = None
+        self._asked_at = None
         self.version += 1
         async with self._changed:
             self._changed.notify_all()
+        return source

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, NamedTuple
 
 import pytest
 
@@ -16,48 +16,62 @@ def record(offset: int, value: bytes | None = b"v", key: bytes | None = b"k", **
     return SimpleNamespace(offset=offset, key=key, value=value, **fields)
 
 
+class TopicPartition(NamedTuple):
+    """A partition as the library names it."""
+
+    topic: str
+    partition: int
+
+
 @dataclass
 class Client:
-    """A consumer of partitions whose offsets begin at 0; `polls` are the offsets that each poll has returned."""
+    """A consumer of partitions whose offsets begin at 0. `gaps` are offsets without a record."""
 
     ends: Mapping[int, int]
     make: Callable[[int, int], Any] = lambda partition, offset: record(offset, partition=partition)
     at_once: int = 3
-    polls: list[list[int]] = field(default_factory=list)
-    _positions: dict[int, int] = field(default_factory=dict)
-    _paused: set[int] = field(default_factory=set)
+    gaps: frozenset[int] = frozenset()
+    _positions: dict[TopicPartition, int] = field(default_factory=dict)
+    _paused: set[TopicPartition] = field(default_factory=set)
 
-    def assign(self, partitions: list[int]) -> None:
-        self._positions, self._paused = dict.fromkeys(partitions, -1), set()
+    @property
+    def partition_ends(self) -> dict[TopicPartition, int]:
+        return {TopicPartition("t", number): end for number, end in self.ends.items()}
 
-    def seek(self, partition: int, offset: int) -> None:
+    def assign(self, partitions: list[TopicPartition]) -> None:
+        self._positions = dict.fromkeys(partitions, -1)  # what is paused stays so, as in the library
+
+    def seek(self, partition: TopicPartition, offset: int) -> None:
         self._positions[partition] = offset
 
-    def pause(self, *partitions: int) -> None:
+    def pause(self, *partitions: TopicPartition) -> None:
         self._paused.update(partitions)
 
-    def position(self, partition: int) -> int:
+    def resume(self, *partitions: TopicPartition) -> None:
+        self._paused.difference_update(partitions)
+
+    def position(self, partition: TopicPartition) -> int:
         return self._positions[partition]
 
-    def beginning_offsets(self, partitions: list[int]) -> dict[int, int]:
+    def beginning_offsets(self, partitions: list[TopicPartition]) -> dict[TopicPartition, int]:
         return dict.fromkeys(partitions, 0)
 
-    def poll(self, timeout_ms: int) -> dict[int, list[Any]]:
+    def poll(self, timeout_ms: int) -> dict[TopicPartition, list[Any]]:
         assert timeout_ms > 0
         found = {}
-        for partition in sorted(self._positions.keys() - self._paused):
-            first = self._positions[partition]
-            offsets = range(first, min(self.ends[partition], first + self.at_once))
-            self._positions[partition] = first + len(offsets)
-            found[partition] = [self.make(partition, offset) for offset in offsets]
-        self.polls.append([found.offset for several in found.values() for found in several])
+        for at in sorted(self._positions.keys() - self._paused):
+            first = self._positions[at]
+            offsets = range(first, min(self.ends[at.partition], first + self.at_once))
+            self._positions[at] = first + len(offsets)
+            found[at] = [self.make(at.partition, offset) for offset in offsets if offset not in self.gaps]
         return found
 
 
 def searched(client: Client, **query: Any) -> tuple[str, list[tuple[int, int]], int]:
     """Why a search ended, what it found by partition and offset, and how many records it looked at."""
     reader = Reader(client, Search(Query("t", **query)), lambda: False)
-    ended = reader.read_newest(client.ends) if reader.search.query.at == "newest" else reader.read_from(client.ends)
+    ends = client.partition_ends
+    ended = reader.read_newest(ends) if reader.search.query.at == "newest" else reader.read_from(ends)
     found = [(shown["partition"], shown["offset"]) for shown in reader.search.records()]
     return ended, found, reader.search.scanned
 
@@ -76,6 +90,16 @@ def test_the_newest_of_several_partitions_are_those_of_the_greatest_times() -> N
         return record(offset, partition=partition, timestamp=offset + 100 * partition)
 
     assert searched(Client({0: 40, 1: 40}, make), count=3)[1] == [(1, 39), (1, 38), (1, 37)]
+
+
+def test_offsets_without_records_are_passed_over() -> None:
+    """As compaction leaves them, and the markers of transactions: the newest are further back than their number."""
+    every_tenth = frozenset(range(100)) - set(range(0, 100, 10))
+    client = Client({0: 100}, gaps=every_tenth)
+    assert searched(client, count=4) == ("count", [(0, at) for at in (90, 80, 70, 60)], 6), "60 and older"
+    assert searched(client, count=50) == ("end", [(0, at) for at in range(90, -1, -10)], 10)
+    assert searched(Client({0: 100, 1: 5}, gaps=every_tenth), count=2)[1] == [(0, 90), (0, 80)]
+    assert searched(Client({0: 100}, gaps=frozenset(range(100))), count=2) == ("end", [], 0)
 
 
 def test_a_search_goes_backwards_until_it_has_found_enough(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -110,15 +134,15 @@ def test_bytes_are_bounded_and_what_is_beyond_the_end_is_not_shown(monkeypatch: 
     monkeypatch.setattr(module, "SCANNED_BYTES_MAX", 25)
     client = Client({0: 100}, lambda _, offset: record(offset, b"x" * 9))
     assert searched(client, at="oldest")[::2] == ("bytes", 3)
-    late = Client({0: 100})
-    late.ends = {0: 2}  # what comes meanwhile is not read
-    assert searched(late, at="oldest", count=50)[1] == [(0, 0), (0, 1)]
+    reader = Reader(client, Search(Query("t", at="oldest")), lambda: False)
+    assert reader.read_from({TopicPartition("t", 0): 2}) == "end"
+    assert reader.search.scanned == 2, "what comes meanwhile is not read"
 
 
 def test_a_partition_that_does_not_answer_ends_with_the_time() -> None:
     times = iter([False, False, True])
     reader = Reader(Client({0: 5}, at_once=0), Search(Query("t", at="oldest")), lambda: next(times))
-    assert reader.read_from({0: 5}) == "seconds"
+    assert reader.read_from({TopicPartition("t", 0): 5}) == "seconds"
 
 
 def test_keys_and_values_are_matched_as_bytes() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import threading
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
 from typing import Any
@@ -229,3 +230,54 @@ def test_it_looks_only_while_a_page_is_open(monkeypatch: pytest.MonkeyPatch) -> 
         await watch.close()
 
     asyncio.run(scenario())
+
+
+def test_a_look_that_fails_unexpectedly_is_told_and_the_next_one_begins_anew() -> None:
+    made: list[Example] = []
+
+    class Odd(Example):
+        def take(self) -> Look:
+            if len(made) == 1:
+                raise RuntimeError("the library has a defect")
+            return super().take()
+
+    def make() -> Example:
+        made.append(Odd())
+        return made[-1]
+
+    async def scenario() -> None:
+        watch = Watch(make, 0.001)
+        async with watch.watched():
+            await watch.changed_since(0, 60)
+            assert watch.trouble == "unexpected error: RuntimeError('the library has a defect')"
+            await until(lambda: watch.history is not None)
+            assert (watch.trouble, len(made)) == ("", 2)
+        await watch.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_cluster_that_hangs_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(watches, "LATE_SECONDS", 0.0)
+    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.01)
+    may_go_on = threading.Event()
+
+    class Hanging(Example):
+        def take(self) -> Look:
+            found = super().take()
+            if self._taken > 2:
+                may_go_on.wait(60)
+            return found
+
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        async with client.get("/events", params={"cluster": NAME, "view": "topics"}) as answer:
+            while not (found := await shown(answer))["trouble"].startswith("no answer since ") or "sheets" not in found:
+                pass
+            assert found["sheets"][0]["rows"], "what was there stays"
+        async with client.get("/events") as answer:
+            while (state := (await shown(answer))["sheets"][0]["rows"][0]["cells"][1])["text"] != "does not answer":
+                pass
+            assert state["tone"] == "bad"
+        may_go_on.set()
+
+    play(scenario, lambda _: Hanging())
