@@ -96,7 +96,7 @@ class Watch:
             self.history, self._trouble = History.after(self.history, await aside(source.take)), ""
         except AdminError as error:
             self._trouble = str(error)
-        except Exception as error:  # noqa: BLE001 - the page says so, and the next look begins anew
+        except Exception as error:  # noqa: BLE001 - the page says so, and the next look makes another source
             self._trouble = f"unexpected error: {error!r}"
             if source is not None:
                 source.close()
