@@ -215,7 +215,7 @@ class ShareCoordinator:
 
     def _tending(self, shard: ShareShard) -> Iterator[None]:
         """Forget partitions of deleted topics, and write snapshots of those that are not in use."""
-        yield from shard.forget([key for key in shard.states.by_key if not self._exists(key)])
+        yield from shard.forget(lambda key: not self._exists(key))
         yield from shard.snapshot_cold(self.settings.cold_interval_ms)
 
     def _go_on(self, shard: ShareShard, work: Iterator[None]) -> None:
@@ -225,7 +225,7 @@ class ShareCoordinator:
 
     def _prune(self) -> None:
         for shard in self.shards:
-            shard.prune()
+            self._go_on(shard, shard.prune())
         self._timers.after(self.settings.prune_interval_ms, self._prune)
 
 

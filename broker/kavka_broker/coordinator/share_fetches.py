@@ -34,7 +34,9 @@ FETCH_COST: Final = 250
 """The cost of a share partition with records, of a slice."""
 PLACE_COST: Final = 12
 LOAD_AGAIN_MS: Final = 200
-"""Between two attempts to read a share partition."""
+"""Between the first two attempts to read a share partition; the pause doubles up to one of the next."""
+PASSING_AGAIN_MS: Final = 1_000
+REFUSED_AGAIN_MS: Final = 10_000
 
 Refuses = Callable[[str], ErrorCode | None]
 
@@ -174,7 +176,13 @@ class ShareFetches:
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
     async def acknowledge(
-        self, key: SessionKey, place: Place, said: Sequence[Acknowledgement], refuses: Refuses | None
+        self,
+        key: SessionKey,
+        place: Place,
+        said: Sequence[Acknowledgement],
+        refuses: Refuses | None,
+        *,
+        may_renew: bool = True,
     ) -> None:
         """Take what a member says of a partition's records. Raises BrokerError."""
         self._lead(place, refuses)
@@ -182,7 +190,7 @@ class ShareFetches:
         if leader is None or leader.window is None:
             # Another broker, or another run of this one, has given these records out: they are not acquired here.
             raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The records are not acquired from this broker.")
-        await leader.acknowledge(key.member_id, said)
+        await leader.acknowledge(key.member_id, said, may_renew=may_renew)
 
     # --- fetches ------------------------------------------------------------------------------------------------
 
@@ -211,6 +219,8 @@ class ShareFetches:
         """Have the partitions wake the member; those that are new here are being read from now on."""
         cost = Cost()
         for place in list(wanted.session.places):
+            if not self._is_open(wanted.session):
+                return
             try:
                 self._leader(wanted.session.key.group_id, place, wanted.refuses)
             except BrokerError:
@@ -253,6 +263,8 @@ class ShareFetches:
     def _readable_bytes(self, wanted: ShareFetch, cost: Cost) -> Work[int]:
         size_bytes = 0
         for place in list(wanted.session.places):
+            if not self._is_open(wanted.session):
+                break
             try:
                 leader = self._leader(wanted.session.key.group_id, place, wanted.refuses)
                 size_bytes += 0 if leader is None else leader.readable_bytes(wanted.bytes_max)
@@ -288,6 +300,8 @@ class ShareFetches:
 
     def _leader(self, group_id: str, place: Place, refuses: Refuses | None) -> ShareLeader | None:
         """Return the share partition; None while it is being read. Raises BrokerError."""
+        if not self.sessions.has(group_id):  # a share partition goes with the last session: none would end this one
+            raise BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         partition = self._lead(place, refuses)
         leader = self._leaders.get((group_id, place))
         if leader is not None and leader.partition is not partition:
@@ -331,14 +345,17 @@ class ShareFetches:
 
     async def _load(self, leader: ShareLeader) -> None:
         """Read a share partition, again and again until it is read or given up."""
+        pause_ms = LOAD_AGAIN_MS
         while not leader.is_closed:
             try:
                 await leader.load()
             except BrokerError as error:
-                log.info("share_partition.not_loaded", partition=str(leader), reason=str(error))
+                tell = log.info if pause_ms == LOAD_AGAIN_MS else log.debug
+                tell("share_partition.not_loaded", partition=str(leader), reason=str(error))
                 if error.code not in PASSING:
                     self._problems[leader] = BrokerError(UNREAD.get(error.code, error.code), error.message)
-                await asyncio.sleep(LOAD_AGAIN_MS / 1000)
+                await asyncio.sleep(pause_ms / 1000)
+                pause_ms = pause_after(pause_ms, error.code)
             else:
                 break
         if not leader.is_closed:
@@ -359,6 +376,11 @@ UNREAD: Final = {
     ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """The error of a load as a member is told of it, as by Apache Kafka: its client knows few of them."""
+
+
+def pause_after(pause_ms: int, code: ErrorCode) -> int:
+    """Return the pause before the next attempt to read a share partition, after one that failed with this code."""
+    return min(2 * pause_ms, PASSING_AGAIN_MS if code in PASSING else REFUSED_AGAIN_MS)
 
 
 def _remove(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> None:

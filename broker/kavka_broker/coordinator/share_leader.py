@@ -209,18 +209,18 @@ class ShareLeader:
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
-    async def acknowledge(self, member: str, said: Sequence[Acknowledgement]) -> None:
+    async def acknowledge(self, member: str, said: Sequence[Acknowledgement], *, may_renew: bool = True) -> None:
         """Take what a member says of its records; returns when that is written down. Raises BrokerError."""
-        answered = await self._slices.whole(self._take(self._window(), member, said))
+        answered = await self._slices.whole(self._take(self._window(), member, said, may_renew=may_renew))
         error = ErrorCode.NONE if answered is None else await answered
         if error is not ErrorCode.NONE:
             raise BrokerError(error)
 
     def _take(
-        self, window: SharePartition, member: str, said: Sequence[Acknowledgement]
+        self, window: SharePartition, member: str, said: Sequence[Acknowledgement], *, may_renew: bool
     ) -> "Work[asyncio.Future[ErrorCode] | None]":
         """Mark what a member says and queue it, in one step at the end: a client may be gone meanwhile."""
-        marking = window.begin(member, said, self.limits, self._clock.monotonic_ms())
+        marking = window.begin(member, said, self.limits, self._clock.monotonic_ms(), may_renew=may_renew)
         change = yield from sliced(marking, Cost())
         self._arm()
         return self._written(change) if change.runs else None
@@ -294,17 +294,19 @@ class ShareLeader:
         """Tell members what became of their changes. States of ended locks hold here whatever was written of them: the
         next leader may deliver these records once more.
         """
-        is_freed = False
-        for change, answered in queued:
-            if error is ErrorCode.NONE:
+        changes = [change for change, _ in queued]
+        was_full, is_freed = not window.has_room(self.limits), False
+        if error is ErrorCode.NONE:
+            for change in changes:
                 self.counts.ended(change.batches)
-                is_freed |= window.commit(change)
-            else:
-                window.roll_back(change)
+            is_freed = window.commit(*changes)
+        else:
+            window.roll_back(*changes)
+        for _, answered in queued:
             _resolve(answered, error)
         if self.is_closed:
             return
-        if is_freed:
+        if is_freed or (was_full and window.has_room(self.limits)):
             self._wake()
         if error is not ErrorCode.NONE and error is not ErrorCode.COORDINATOR_NOT_AVAILABLE:
             self._on_lost(self)

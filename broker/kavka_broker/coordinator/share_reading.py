@@ -1,6 +1,7 @@
 """What the log has for a share partition: batches, and which of them no member is to get."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from kavka_broker.core.share.share_partition import Acquired, LogBatch
@@ -47,20 +48,24 @@ def read_batches(
     if offset >= upper_offset or (is_committed_only and not is_proven(partition, offset)):
         return None
     chunk = partition.read(offset, min(bytes_max, READ_BYTES_MAX), upper_offset, at_least_one)
-    aborted = partition.log.reader.aborted_between(offset, upper_offset) if is_committed_only else []
+    split = chain.from_iterable(map(split_batches, chunk.parts))
+    headers: list[BatchHeader] = []
     found = FoundBatches([], [])
-    for part in chunk.parts:
-        for header, view in split_batches(part):
-            is_hidden = header.is_control or _is_aborted(header, aborted)
-            found.batches.append(LogBatch(header.base_offset, header.last_offset, is_hidden))
-            found.views.append(view)
-            if len(found.batches) == BATCHES_PER_READ_MAX:
-                return found
+    for header, view in islice(split, BATCHES_PER_READ_MAX):
+        headers.append(header)
+        found.views.append(view)
+    aborted: dict[int, list[AbortedTransaction]] = {}
+    if is_committed_only and headers:
+        for entry in partition.log.reader.aborted_between(offset, headers[-1].next_offset):
+            aborted.setdefault(entry.producer_id, []).append(entry)
+    for header in headers:
+        is_hidden = header.is_control or _is_aborted(header, aborted.get(header.producer_id, ()))
+        found.batches.append(LogBatch(header.base_offset, header.last_offset, is_hidden))
     return found
 
 
-def _is_aborted(header: BatchHeader, aborted: Sequence[AbortedTransaction]) -> bool:
+def _is_aborted(header: BatchHeader, aborted: Iterable[AbortedTransaction]) -> bool:
+    """Whether a batch is of one of these transactions of its producer."""
     return header.is_transactional and any(
-        entry.producer_id == header.producer_id and entry.first_offset <= header.base_offset <= entry.last_offset
-        for entry in aborted
+        entry.first_offset <= header.base_offset <= entry.last_offset for entry in aborted
     )

@@ -5,7 +5,7 @@ replica has them. What is read waits as well: a state that another leader could 
 """
 
 import asyncio
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Final, Protocol
 
 from kavka_broker.coordinator.group_log import GroupLog
@@ -28,6 +28,7 @@ from kavka_broker.protocol.records.record import build_batch
 log = get("coordinator")
 
 SNAPSHOTS_PER_SLICE_MAX: Final = 50
+LOOKED_AT_PER_SLICE_MAX: Final = 5_000
 
 
 class PrunablePartition(LedPartition, Protocol):
@@ -106,19 +107,26 @@ class ShareShard:
 
     def snapshot_cold(self, interval_ms: int) -> Iterator[None]:
         """Write snapshots of share partitions that nobody has written for long, a slice a step."""
-        cold = self.states.cold(self._clock.now_ms() - interval_ms)
-        is_quiet = len(cold) == len(self.states.by_key) and not any(self.states.by_key[key].updates for key in cold)
-        if is_quiet:
-            return  # the log does not grow: it would not become shorter either
+        before_ms, is_growing = self._clock.now_ms() - interval_ms, False
+        cold: list[SharePartitionKey] = []
+        for number, (key, state) in enumerate(list(self.states.by_key.items()), 1):
+            if state.written_ms < before_ms:
+                cold.append(key)
+            is_growing |= state.written_ms >= before_ms or state.updates > 0
+            if number % LOOKED_AT_PER_SLICE_MAX == 0:
+                yield
+        if not is_growing:
+            return  # the log would not become shorter
         for number, key in enumerate(cold, 1):
             self._append_quietly(self.states.snapshot(key, self._clock.now_ms()))
             if number % SNAPSHOTS_PER_SLICE_MAX == 0:
                 yield
 
-    def forget(self, keys: Sequence[SharePartitionKey]) -> Iterator[None]:
+    def forget(self, is_gone: Callable[[SharePartitionKey], bool]) -> Iterator[None]:
         """Delete the states of partitions that are gone, a slice a step."""
-        for number, key in enumerate(keys, 1):
-            self._append_quietly(self.states.delete(key))
+        for number, key in enumerate(list(self.states.by_key), 1):
+            if is_gone(key):
+                self._append_quietly(self.states.delete(key))
             if number % SNAPSHOTS_PER_SLICE_MAX == 0:
                 yield
 
@@ -128,9 +136,10 @@ class ShareShard:
         except BrokerError as error:
             log.info("share_state.not_written", partition=self.partition.index, reason=str(error))
 
-    def prune(self) -> None:
-        """Move the start of the log to the oldest snapshot that still counts."""
-        log_file, lowest = self.partition.log, self.states.lowest_offset
+    def prune(self) -> Iterator[None]:
+        """Move the start of the log to the oldest snapshot that still counts, a slice a step."""
+        lowest = yield from self.states.lowest_offset()
+        log_file = self.partition.log
         offset = min(log_file.log_end_offset if lowest is None else lowest, self.partition.high_watermark)
         if offset <= log_file.log_start_offset:
             return

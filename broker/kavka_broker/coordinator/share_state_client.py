@@ -33,6 +33,8 @@ log = get("coordinator")
 AGAIN_MS: Final = 100
 GIVE_UP_MS: Final = 5_000
 PER_REQUEST_MAX: Final = 500
+PER_TURN_MAX: Final = 50
+"""Share partitions that are asked about in one turn of the loop, where this broker coordinates them itself."""
 
 Place = tuple[bytes, int]
 """A topic id and the index of a partition."""
@@ -181,13 +183,17 @@ class ShareStateClient:
                 return dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         results: dict[Place, Any] = {}
         by_leader: dict[int, list[Place]] = {}
-        for place in asked:
+        for number, place in enumerate(asked, 1):
             by_leader.setdefault(self._leader_of(group_id, place), []).append(place)
+            if number % PER_TURN_MAX == 0:
+                await asyncio.sleep(0)
         for leader, places in by_leader.items():
-            for start in range(0, len(places), PER_REQUEST_MAX):
-                some = places[start : start + PER_REQUEST_MAX]
+            size = PER_TURN_MAX if leader == self._node_id else PER_REQUEST_MAX
+            for start in range(0, len(places), size):
+                some = places[start : start + size]
                 results |= dict.fromkeys(some, ErrorCode.COORDINATOR_NOT_AVAILABLE)
                 results |= await self._ask_leader(leader, _request(kind, group_id, some, asked))
+                await asyncio.sleep(0)
         return results
 
     def _leader_of(self, group_id: str, place: Place) -> int:

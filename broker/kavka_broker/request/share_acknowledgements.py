@@ -7,7 +7,7 @@ from typing import Any, Final, Protocol
 from kavka_broker.coordinator.share_fetches import Refuses
 from kavka_broker.core.metadata.image.features import SHARE_VERSION
 from kavka_broker.core.share.sessions import SessionKey
-from kavka_broker.core.share.share_partition import Acknowledgement, AcknowledgeType
+from kavka_broker.core.share.share_partition import Acknowledgement
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.broker import Broker
@@ -85,9 +85,7 @@ async def _acknowledge(
     may_renew: bool,
 ) -> BrokerError | None:
     try:
-        if not may_renew and any(AcknowledgeType.RENEW in acknowledgement.types for acknowledgement in said):
-            raise BrokerError(ErrorCode.INVALID_REQUEST, "Locks are not renewed here, or is_renew_ack is not set.")
-        await broker.as_broker.sharing.fetches.acknowledge(key, place, said, refuses)
+        await broker.as_broker.sharing.fetches.acknowledge(key, place, said, refuses, may_renew=may_renew)
     except BrokerError as error:
         return error.as_value()
     return None

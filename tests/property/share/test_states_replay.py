@@ -1,6 +1,6 @@
 """What a new share coordinator reads from the log is what the old one had: from the start, and after pruning."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import NamedTuple
 
@@ -18,6 +18,7 @@ from kavka_broker.core.share.share_states import (
     WrittenState,
 )
 from kavka_broker.core.share.state_batches import StateBatch, combine
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.coordinator_records import Coordinator, frame_key, frame_value, unframe
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.share.share_update_value import ShareUpdateValue
@@ -98,8 +99,9 @@ def replayed(
 def check(story: list[Step], updates_max: int) -> None:
     live, log = play(story, updates_max)
     assert replayed(log, 0, updates_max) == live.by_key
-    lowest = len(log) if live.lowest_offset is None else live.lowest_offset
-    assert replayed(log, lowest, updates_max) == live.by_key, "pruned"
+    lowest = at_once(live.lowest_offset())
+    start_offset = len(log) if lowest is None else lowest
+    assert replayed(log, start_offset, updates_max) == live.by_key, "pruned"
 
 
 @given(st.lists(steps, max_size=25), st.integers(0, 4))
@@ -147,11 +149,11 @@ def test_defects_are_found(monkeypatch: pytest.MonkeyPatch, name: str, defect: o
 
 
 def test_a_wrong_lowest_offset_is_found(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(
-        ShareStates,
-        "lowest_offset",
-        property(lambda self: max((state.snapshot_offset for state in self.by_key.values()), default=None)),
-    )
+    def newest(states: ShareStates) -> Generator[None, None, int | None]:
+        yield
+        return max((state.snapshot_offset for state in states.by_key.values()), default=None)
+
+    monkeypatch.setattr(ShareStates, "lowest_offset", newest)
     with pytest.raises(AssertionError, match="pruned"):
         check(STORY, 100)
 

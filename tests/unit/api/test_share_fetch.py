@@ -7,6 +7,9 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.coordinator import share_fetches, share_state_client
+from kavka_broker.coordinator.share_state_client import InitialState
+from kavka_broker.coordinator.share_state_requests import serve
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import initialize_share_group_state_request as beginnings
@@ -415,3 +418,80 @@ def test_a_member_is_told_that_the_leader_is_elsewhere(tmp_path: Path) -> None:
         assert await member.acknowledge(0, 8, ACCEPT) == ErrorCode.NOT_LEADER_OR_FOLLOWER
 
     play(tmp_path, scenario)
+
+
+def test_room_in_a_full_window_wakes_those_that_wait(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        produce(inside, 40)
+        other = Member(await inside.connect(), member.topic_id, "other")
+        acquired = await member.acquire(max_records=2000)
+        assert acquired[-1] == (99, 99, 1), "as many as may be in flight"
+        waiting = asyncio.ensure_future(other.acquire(wait_ms=60_000))
+        await until(lambda: bool(inside.broker.partitions.leader("t", 0).watchers))
+        assert await member.acknowledge(0, 49, ACCEPT) == 0
+        assert (await waiting)[0] == (100, 101, 1)
+
+    limits = "group.share.partition.max.record.locks", "group.share.min.partition.max.record.locks"
+    play(tmp_path, scenario, dict.fromkeys(limits, "100"))
+
+
+def test_a_fetch_whose_session_has_ended_keeps_no_share_partition(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        fetches = inside.broker.as_broker.sharing.fetches
+        await member.acquire()
+        assert await member.acknowledge(0, 8, ACCEPT) == 0
+        same = Member(await inside.connect(), member.topic_id)
+        waiting = asyncio.ensure_future(member.fetch(wait_ms=60_000))
+        await until(lambda: bool(inside.broker.partitions.leader("t", 0).watchers))
+        assert await same.leave() == 0
+        await waiting
+        await until(lambda: not list(fetches.share_partitions))
+        await initialize(inside, member.topic_id, 0)
+        assert await Member(await inside.connect(), member.topic_id, "new").acquire() == [
+            (0, 2, 1),
+            (3, 5, 1),
+            (6, 8, 1),
+        ]
+
+    play(tmp_path, scenario)
+
+
+def test_records_that_come_back_from_before_the_log_start_hold_nobody_up(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await member.acquire()
+        inside.broker.partitions.leader("t", 0).trim(4)
+        other = Member(await inside.connect(), member.topic_id, "other")
+        assert await other.acquire(wait_ms=0) == []
+        assert await member.leave() == 0
+        assert await other.acquire() == [(4, 5, 2), (6, 8, 2)]
+
+    play(tmp_path, scenario)
+
+
+def test_states_are_asked_for_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        del member
+        sizes: list[int] = []
+
+        async def counted(request: Any, coordinator: Any) -> Any:
+            sizes.append(sum(len(topic.partitions) for topic in request.topics))
+            return await serve(request, coordinator)
+
+        monkeypatch.setattr(share_state_client, "serve", counted)
+        topic_id = await inside.create("wide", 300)
+        places = {(topic_id, index): InitialState(1, 0) for index in range(300)}
+        found = await inside.broker.as_broker.sharing.states.initialize("g2", places)
+        assert set(found.values()) == {ErrorCode.NONE}
+        assert sum(sizes) == 300
+        assert max(sizes) <= share_state_client.PER_TURN_MAX
+
+    play(tmp_path, scenario)
+
+
+def test_a_share_partition_that_cannot_be_read_is_read_less_and_less_often() -> None:
+    pauses = [share_fetches.LOAD_AGAIN_MS]
+    for _ in range(8):
+        pauses.append(share_fetches.pause_after(pauses[-1], ErrorCode.INVALID_REQUEST))
+    assert pauses[:4] == [200, 400, 800, 1600]
+    assert pauses[-1] == 10_000
+    assert share_fetches.pause_after(800, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) == 1000, "a failover is soon over"

@@ -86,6 +86,12 @@ class World:
         said = [Acknowledgement(first, last, kinds)]
         return asyncio.ensure_future(self.leader.acknowledge(member, said))
 
+    @property
+    def pending(self) -> int:
+        """The number of runs of which something is being written, or waits for it."""
+        assert self.leader.window is not None
+        return sum(run.pending is not None for run in self.leader.window.runs)
+
     async def asked(self, count: int = 1) -> None:
         """Wait until so many writes are under way or answered."""
         await until(lambda: len(self.states.answers) == count)
@@ -129,7 +135,7 @@ def test_changes_that_come_meanwhile_are_written_together() -> None:
         first = world.say(0, 1, ACCEPT)
         await world.asked()
         others = [world.say(2, 3, ACCEPT), world.say(6, 6, RELEASE)]
-        await until(lambda: sum(run.pending is not None for run in world.leader.window.runs) == 3)  # type: ignore[union-attr]
+        await until(lambda: world.pending == 3)
         world.states.answers[0].set_result(None)
         await first
         await world.asked(2)
@@ -179,7 +185,7 @@ def test_every_answer_is_given_when_the_leadership_ends() -> None:
         under_way = world.say(0, 1, ACCEPT)
         await world.asked()
         queued = world.say(2, 3, ACCEPT)
-        await until(lambda: sum(run.pending is not None for run in world.leader.window.runs) == 2)  # type: ignore[union-attr]
+        await until(lambda: world.pending == 2)
         world.leader.close()
         for said in (under_way, queued):
             assert await code_of(said) is ErrorCode.NOT_LEADER_OR_FOLLOWER

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from kavka_broker.core.share.runs import Change
+from kavka_broker.core.share.runs import Change, Runs
 from kavka_broker.core.share.share_partition import (
     Acknowledgement,
     Acquired,
@@ -184,6 +184,54 @@ def test_what_comes_back_too_often_is_archived() -> None:
     assert acquire(window, [LogBatch(0, 0)]) == []
 
 
+@pytest.mark.parametrize("how", ["released", "expired", "under way"])
+def test_what_comes_back_of_records_that_the_log_has_lost_is_archived(how: str) -> None:
+    window = SharePartition(1, 0)
+    acquire(window, [LogBatch(0, 9)])
+    change = window.release("a", LIMITS) if how == "under way" else None
+    window.move_log_start(5)
+    assert window.start_offset == 0, "the member may still accept them"
+    if how == "expired":
+        assert window.expire(100, LIMITS) == [StateBatch(0, 4, 4, 1), StateBatch(5, 9, 0, 1)]
+    else:
+        window.commit(change or window.release("a", LIMITS))
+    assert (window.start_offset, window.next_fetch_offset) == (5, 5), "a fetch never asks the log for what it has lost"
+    assert acquire(window, [LogBatch(0, 9)], member="b") == [Acquired(5, 9, 2)]
+
+
+def test_many_changes_are_taken_over_in_one_pass(monkeypatch: pytest.MonkeyPatch) -> None:
+    window = SharePartition(1, 0)
+    acquire(window, [LogBatch(0, 99)])
+    changes = [say(window, offset, offset, 1 + offset % 2) for offset in range(100)]
+    passes = 0
+    join = Runs.join
+
+    def counted(runs: Runs) -> None:
+        nonlocal passes
+        passes += 1
+        join(runs)
+
+    monkeypatch.setattr(Runs, "join", counted)
+    assert window.outcome_of(changes) == (1, 49)
+    window.commit(*changes)
+    assert passes == 1
+    assert len(window.runs) == 99
+
+
+def test_a_long_range_is_marked_in_steps() -> None:
+    window = SharePartition(1, 0)
+    acquire(window, [LogBatch(0, 1999)], 2000)
+    assert sum(1 for _ in window.begin("a", [Acknowledgement(0, 1999, [1])], LIMITS, 0)) > 4
+
+
+def test_locks_are_renewed_only_where_that_is_allowed() -> None:
+    window = SharePartition(1, 0)
+    acquire(window, [LogBatch(0, 9)])
+    with pytest.raises(BrokerError) as refused:
+        at_once(window.begin("a", [Acknowledgement(0, 9, [4])], LIMITS, 0, may_renew=False))
+    assert refused.value.code is ErrorCode.INVALID_REQUEST
+
+
 def test_the_log_start_archives_what_nobody_holds() -> None:
     window = SharePartition(1, 0)
     acquire(window, [LogBatch(0, 3)])
@@ -244,3 +292,11 @@ def test_one_poison_record_takes_no_other_with_it() -> None:
     assert accepted == set(range(500)) - {250}
     assert sizes[:4] == [500, 500, 500, 250], "from half of the deliveries on in smaller parts"
     assert sizes.count(1) >= 1
+
+
+def test_a_window_from_before_the_log_begins_with_the_log() -> None:
+    for start_offset in (-5, 0, 3):
+        window = SharePartition(1, start_offset)
+        window.move_log_start(0)
+        window.move_log_start(3)
+        assert (window.start_offset, window.next_fetch_offset) == (3, 3)

@@ -81,11 +81,12 @@ class Change:
 class Runs:
     """The runs from `start_offset` up to `end_offset`, in order."""
 
-    __slots__ = ("end_offset", "runs", "start_offset")
+    __slots__ = ("end_offset", "runs", "seam", "start_offset")
 
     def __init__(self, start_offset: int) -> None:
         self.start_offset = start_offset
         self.end_offset = start_offset
+        self.seam = -1  # an offset that no run straddles: the start of the log
         self.runs: list[Run] = []
 
     def extend(self, last: int, state: RecordState, count: int = 0) -> None:
@@ -118,7 +119,7 @@ class Runs:
         """Join neighbours that are alike."""
         joined: list[Run] = []
         for run in self.runs:
-            if joined and joined[-1].is_like(run):
+            if joined and run.first != self.seam and joined[-1].is_like(run):
                 joined[-1].last = run.last
             else:
                 joined.append(run)

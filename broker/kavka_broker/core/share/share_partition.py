@@ -29,6 +29,8 @@ THROTTLED_DELIVERIES_MIN: Final = 2
 """Records that were delivered fewer times are always delivered together."""
 SPAN_COST: Final = 15
 """The cost of marking a range of one type, in the units of `loop.slices`."""
+SPAN_MAX: Final = 500
+"""Offsets that are marked in one step."""
 KNOWN_TYPES: Final = frozenset(range(5))
 
 
@@ -107,7 +109,7 @@ class SharePartition:
 
     def __init__(self, state_epoch: int, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
         self.state_epoch = state_epoch
-        self.log_start_offset = 0
+        self.log_start_offset = -1  # not known yet
         self._window = window = Runs(start_offset)
         for batch in batches:
             if batch.last_offset >= window.end_offset:
@@ -145,7 +147,11 @@ class SharePartition:
 
     def may_acquire(self, limits: ShareLimits) -> bool:
         """Whether a fetch may find something: available records, or room for new ones."""
-        return self.next_fetch_offset < self.end_offset or self.in_flight < limits.records_max
+        return self.next_fetch_offset < self.end_offset or self.has_room(limits)
+
+    def has_room(self, limits: ShareLimits) -> bool:
+        """Whether a fetch may acquire records that were never acquired."""
+        return self.in_flight < limits.records_max
 
     @property
     def is_idle(self) -> bool:
@@ -157,13 +163,13 @@ class SharePartition:
         """The time when the next lock ends; None where no record is acquired."""
         return min((run.deadline_ms for run in self._window.runs if run.is_locked), default=None)
 
-    def outcome_of(self, changes: Collection["Change"]) -> tuple[int, int]:
+    def outcome_of(self, changes: Iterable["Change"]) -> tuple[int, int]:
         """Return the start of the window once these changes are committed, and the number of offsets behind it that
         are never delivered again then.
         """
-        start_offset, complete = self.start_offset, 0
+        start_offset, complete, among = self.start_offset, 0, frozenset(changes)
         for run in self._window.runs:
-            ends = run.pending is not None and run.pending.is_terminal and run.change in changes
+            ends = run.pending is not None and run.pending.is_terminal and run.change in among
             if run.is_settled or ends:
                 complete += run.size
                 if run.first == start_offset:
@@ -231,7 +237,13 @@ class SharePartition:
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
     def begin(
-        self, member: str, said: Iterable[Acknowledgement], limits: ShareLimits, now_ms: float
+        self,
+        member: str,
+        said: Iterable[Acknowledgement],
+        limits: ShareLimits,
+        now_ms: float,
+        *,
+        may_renew: bool = True,
     ) -> Generator[int, None, Change]:
         """Mark what a member says of records that it has acquired; all of it counts, or nothing does. A renewed lock
         counts at once. Yields the cost of each step: between two of them others may use the share partition.
@@ -245,10 +257,12 @@ class SharePartition:
                 check_range(acknowledgement)
                 if acknowledgement.last_offset >= self.end_offset:
                     raise BrokerError(ErrorCode.INVALID_REQUEST, "The last offset is past acquired records.")
-                for first, last, kind in _spans(acknowledgement, self.start_offset):
-                    for run in self._window.cut(first, last):
+                known = KNOWN_TYPES if may_renew else KNOWN_TYPES - {AcknowledgeType.RENEW}
+                for first, last, kind in _spans(acknowledgement, self.start_offset, known):
+                    runs = self._window.cut(first, last)
+                    for run in runs:
                         self._mark(run, member, kind, change, limits, now_ms)
-                    yield SPAN_COST
+                    yield SPAN_COST + len(runs)
         except BaseException:
             self.roll_back(change)
             raise
@@ -282,21 +296,23 @@ class SharePartition:
                 run.mark(self._released(run, limits), change)
         return change
 
-    def commit(self, change: Change) -> bool:
-        """Take over a change that is written down. Returns whether records have become available."""
+    def commit(self, *changes: Change) -> bool:
+        """Take over changes that are written down. Returns whether records have become available."""
         is_freed = False
-        for run in change.runs:
+        for run in (run for change in changes for run in change.runs):
             assert run.pending is not None, run
-            run.state, run.pending, run.change = run.pending, None, None
+            is_lost = run.last < self.log_start_offset
+            run.state = ARCHIVED if is_lost and run.pending is AVAILABLE else run.pending
+            run.pending, run.change = None, None
             run.member, run.deadline_ms = NOBODY, 0
             is_freed |= run.state is AVAILABLE
         self._window.join()
         self._window.advance()
         return is_freed
 
-    def roll_back(self, change: Change) -> None:
-        """Give the records back to their members: the change could not be written down. Their locks go on."""
-        for run in change.runs:
+    def roll_back(self, *changes: Change) -> None:
+        """Give the records back to their members: the changes could not be written down. Their locks go on."""
+        for run in (run for change in changes for run in change.runs):
             run.pending = run.change = None
         self._window.join()
 
@@ -321,6 +337,7 @@ class SharePartition:
         if offset <= self.log_start_offset:
             return False
         self.log_start_offset, before = offset, self.start_offset
+        self._window.seam = offset
         if offset > self.start_offset:
             self._archive(self.start_offset, offset - 1)
             self._window.join()
@@ -344,20 +361,24 @@ def check_range(said: Acknowledgement) -> None:
         raise BrokerError(ErrorCode.INVALID_REQUEST, "There is neither one type nor one for each offset.")
 
 
-def _spans(said: Acknowledgement, start_offset: int) -> list[tuple[int, int, int]]:
-    """Return ranges of one type each, from the start of the window on. Raises INVALID_REQUEST for an unknown type."""
+def _spans(said: Acknowledgement, start_offset: int, known: Collection[int]) -> list[tuple[int, int, int]]:
+    """Return ranges of one type each, from the start of the window on; long ones are divided.
+
+    Raises INVALID_REQUEST for a type that is not known.
+    """
     first, types = max(said.first_offset, start_offset), said.types
     if len(types) > 1:
         types = types[first - said.first_offset :]
-    if not KNOWN_TYPES.issuperset(types):
-        raise BrokerError(ErrorCode.INVALID_REQUEST, "An acknowledge type is unknown.")
+    if not set(types).issubset(known):
+        raise BrokerError(ErrorCode.INVALID_REQUEST, "An acknowledge type is unknown, or not allowed here.")
     if first > said.last_offset:
         return []
     if len(types) == 1:
-        return [(first, said.last_offset, types[0])]
+        starts = range(first, said.last_offset + 1, SPAN_MAX)
+        return [(start, min(start + SPAN_MAX - 1, said.last_offset), types[0]) for start in starts]
     spans: list[tuple[int, int, int]] = []
     for offset, kind in enumerate(types, first):
-        if spans and spans[-1][2] == kind:
+        if spans and spans[-1][2] == kind and offset - spans[-1][0] < SPAN_MAX:
             spans[-1] = (spans[-1][0], offset, kind)
         else:
             spans.append((offset, offset, kind))

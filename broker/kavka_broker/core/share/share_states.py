@@ -9,7 +9,7 @@ what the old one had.
 - The log keeps every record until it is pruned below `lowest_offset`: the oldest snapshot that still counts.
 """
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
@@ -26,6 +26,7 @@ from kavka_broker.protocol.messages.share.share_update_value import ShareUpdateV
 UNSET: Final = -1
 """A start offset, epoch or count that is not known."""
 
+LOOKED_AT_PER_STEP_MAX: Final = 5_000
 SHARE_PARTITIONS_MAX: Final = 100_000
 """Share partitions of one partition of the log."""
 
@@ -73,15 +74,22 @@ class ShareStates:
         self.by_key: dict[SharePartitionKey, ShareState] = {}
         self._updates_max = updates_max
 
-    @property
-    def lowest_offset(self) -> int | None:
-        """The offset of the oldest snapshot that counts; None where no share partition has a state."""
-        return min((state.snapshot_offset for state in self.by_key.values()), default=None)
+    def lowest_offset(self) -> Generator[None, None, int | None]:
+        """Return the offset of the oldest snapshot that counts; None where no share partition has a state. Takes steps:
+        snapshots that are written meanwhile are newer.
+        """
+        lowest: int | None = None
+        for number, state in enumerate(list(self.by_key.values()), 1):
+            lowest = state.snapshot_offset if lowest is None else min(lowest, state.snapshot_offset)
+            if number % LOOKED_AT_PER_STEP_MAX == 0:
+                yield
+        return lowest
 
     # --- commands -----------------------------------------------------------------------------------------------
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int, now_ms: int) -> list[ShareRecord]:
         """Begin a new state. Raises BrokerError."""
+        _check_start(start_offset)
         known = self.by_key.get(key)
         if known is not None and UNSET != state_epoch < known.state_epoch:
             raise BrokerError(ErrorCode.FENCED_STATE_EPOCH)
@@ -97,6 +105,7 @@ class ShareStates:
         known = self._known(key, "Write", written.leader_epoch)
         if UNSET != written.state_epoch < known.state_epoch:
             raise BrokerError(ErrorCode.FENCED_STATE_EPOCH)
+        _check_start(written.start_offset)
         check_batches(written.batches)
         update = ShareUpdateValue(
             known.snapshot_epoch,
@@ -118,10 +127,6 @@ class ShareStates:
     def delete(self, key: SharePartitionKey) -> list[ShareRecord]:
         """Forget a share partition. There is nothing to do for one without a state."""
         return [(ShareSnapshotKey(*key), None)] if key in self.by_key else []
-
-    def cold(self, written_before_ms: int) -> list[SharePartitionKey]:
-        """Return the share partitions that were last written before: a new snapshot lets the log be pruned."""
-        return [key for key, state in self.by_key.items() if state.written_ms < written_before_ms]
 
     def snapshot(self, key: SharePartitionKey, now_ms: int) -> list[ShareRecord]:
         """Write a share partition's state as a whole."""
@@ -162,6 +167,12 @@ class ShareStates:
                 self.by_key[_key(key)] = replace(merged, updates=known.updates + 1, written_ms=timestamp_ms)
             case _:
                 pass  # a tombstone of an update means nothing
+
+
+def _check_start(start_offset: int) -> None:
+    """Raises INVALID_REQUEST."""
+    if start_offset < UNSET:
+        raise BrokerError(ErrorCode.INVALID_REQUEST, f"{start_offset} is no start offset; write 0 or more, or {UNSET}")
 
 
 def _key(key: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
