@@ -15,7 +15,7 @@ from kavka_broker.coordinator.share_counts import ShareCounts
 from kavka_broker.coordinator.share_leader import NOTHING, Fetched, ShareLeader
 from kavka_broker.coordinator.share_state_client import Place, ShareStateClient
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession, ShareSessions
+from kavka_broker.core.share.sessions import INITIAL_EPOCH, SessionKey, ShareSession, ShareSessions
 from kavka_broker.core.share.share_partition import Acknowledgement, Acquisition
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.logs import get
@@ -129,10 +129,7 @@ class ShareFetches:
         Raises BrokerError.
         """
         if epoch != INITIAL_EPOCH:
-            session = self.sessions.resume(key, epoch)
-            if epoch != FINAL_EPOCH:
-                self.sessions.alter(session, added, forgotten)
-            return session
+            return self.sessions.resume(key, epoch, added, forgotten)
         if (before := self.sessions.by_key.get(key)) is not None:
             self.leave(before)
         session = self.sessions.open(key, added)

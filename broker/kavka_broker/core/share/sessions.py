@@ -3,7 +3,7 @@
 Epoch 0 opens a session, or opens it again; each request after it has the next epoch, and -1 ends it.
 """
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Collection, Iterable
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -67,8 +67,12 @@ class ShareSessions:
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
         return session
 
-    def resume(self, key: SessionKey, epoch: int) -> ShareSession:
-        """Return the session of a request with this epoch, which comes next or is the last one. Raises BrokerError."""
+    def resume(
+        self, key: SessionKey, epoch: int, added: Iterable[Place] = (), forgotten: Iterable[Place] = ()
+    ) -> ShareSession:
+        """Return the session of a request with this epoch, which comes next or is the last one, after partitions have
+        been added and taken away. Raises BrokerError and changes nothing.
+        """
         session = self.by_key.get(key)
         if session is None:
             raise BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND)
@@ -76,19 +80,22 @@ class ShareSessions:
             return session
         if epoch != session.epoch:
             raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
+        self._alter(session, dict.fromkeys(added), set(forgotten))
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         return session
 
-    def alter(self, session: ShareSession, added: Iterable[Place], forgotten: Sequence[Place]) -> None:
-        """Add partitions to a session, and take others away. Raises SHARE_SESSION_LIMIT_REACHED."""
-        self.places -= len(session.places)
-        for place in forgotten:
-            session.places.pop(place, None)
-        for place in added:
-            session.places.setdefault(place)
-        self.places += len(session.places)
-        if self.places > PLACES_MAX:
+    def _alter(self, session: ShareSession, added: Collection[Place], forgotten: Collection[Place]) -> None:
+        """Raises SHARE_SESSION_LIMIT_REACHED and changes nothing where there would be too many partitions."""
+        places = session.places
+        gone = [place for place in forgotten if place in places]
+        growth = sum(place not in places or place in forgotten for place in added) - len(gone)
+        if growth > 0 and self.places + growth > PLACES_MAX:
             raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        for place in gone:
+            del places[place]
+        for place in added:
+            places.setdefault(place)
+        self.places += growth
 
     def close(self, session: ShareSession) -> None:
         """Forget a session."""
