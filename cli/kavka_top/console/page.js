@@ -19,7 +19,8 @@ function svg(tag, attributes) {
 function hash(...names) { return "#/" + names.map(encodeURIComponent).join("/"); }
 
 function placeOf(text) {
-  const names = text.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  let names = [""];
+  try { names = text.replace(/^#\/?/, "").split("/").map(decodeURIComponent); } catch { /* it names no place */ }
   if (!names[0]) return {cluster: null, view: "clusters", item: null};
   const view = names[1] || "topics";
   const rest = names.slice(2);
@@ -28,7 +29,7 @@ function placeOf(text) {
 
 function query(fields) {
   const found = new URLSearchParams();
-  for (const [name, value] of Object.entries(fields)) if (value !== null && value !== "") found.set(name, value);
+  for (const [name, value] of Object.entries(fields)) if (value !== null) found.set(name, value);
   return found.toString();
 }
 
@@ -277,7 +278,6 @@ class Records {
     this.form.addEventListener("submit", event => { event.preventDefault(); this.ask(); });
     this.at.addEventListener("change", () => this.turn());
     this.known = "";
-    this.end = null;
     this.turn();
   }
 
@@ -297,8 +297,8 @@ class Records {
       this.partition.replaceChildren(make("option", {value: ""}, "all"), ...shown.partitions.map(number => make("option", {value: number}, String(number))));
       this.partition.value = chosen;
     }
-    const isMore = shown.end !== this.end;
-    const isFirst = this.end === null;
+    const isMore = shown.end === null || shown.end !== this.end;
+    const isFirst = this.end === undefined;
     this.end = shown.end;
     if (isFirst || (isMore && this.follow.checked && this.at.value === "newest")) this.ask();
   }
@@ -430,7 +430,7 @@ function listen() {
   mine.addEventListener("shown", event => { if (mine === source) take(JSON.parse(event.data)); });
   mine.addEventListener("error", () => {
     if (mine !== source) return;
-    say("The console does not answer; is kavka console still running? Shown is what was at " + clock(lastAt) + ".", "bad");
+    say("The console does not answer: it has ended, or too many pages are open. Shown is what was at " + clock(lastAt) + ".", "bad");
     if (mine.readyState === EventSource.CLOSED) setTimeout(() => { if (mine === source) listen(); }, RETRY_MS);
   });
 }

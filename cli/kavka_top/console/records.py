@@ -27,8 +27,8 @@ SCANNED_BYTES_MAX: Final = 64 * 1024 * 1024
 SECONDS_MAX: Final = 15.0
 POLL_MS: Final = 200
 CLOSE_MS: Final = 1_000
-WINDOW_RECORDS: Final = 200
-"""Of the first window that is read backwards, over all partitions."""
+WINDOW_RECORDS: Final = 2
+"""Of a partition, in the first window that is read backwards: records may be large."""
 KEY_BYTES_MAX: Final = 2 * 1024
 VALUE_BYTES_MAX: Final = 16 * 1024
 HEADERS_MAX: Final = 20
@@ -38,6 +38,8 @@ NEWEST, OLDEST, OFFSET, TIME = "newest", "oldest", "offset", "time"
 PLACES: Final = (NEWEST, OLDEST, OFFSET, TIME)
 
 Document = dict[str, Any]
+Found = list[tuple[tuple[int, int, int], Document]]
+"""Records by their time, partition and offset."""
 
 
 class BadQueryError(ValueError):
@@ -118,7 +120,7 @@ class Search:
     scanned: int = 0
     scanned_bytes: int = 0
     _matched: Counter[int] = field(default_factory=Counter)
-    _found: list[tuple[tuple[int, int, int], Document]] = field(default_factory=list)
+    _found: Found = field(default_factory=list)
 
     def take(self, record: Any) -> None:
         """Look at a record; of the newest that match as many are kept as are asked for."""
@@ -148,6 +150,14 @@ class Search:
         if self.scanned >= SCANNED_MAX:
             return "scanned"
         return "bytes" if self.scanned_bytes >= SCANNED_BYTES_MAX else ""
+
+    def found(self) -> Found:
+        """The records that are found so far, for `forget`."""
+        return list(self._found)
+
+    def forget(self, found: Found) -> None:
+        """Go back to what was found before."""
+        self._found = found
 
     def records(self) -> list[Document]:
         """The records: of `newest` the newest first, otherwise in the order of their times."""
@@ -183,17 +193,17 @@ def _cut(data: bytes | None, bytes_max: int) -> Any:
 
 
 def read_records(
-    bootstrap: str, security: Security, query: Query, clock: Callable[[], float] = time.monotonic
+    bootstrap: str, security: Security, query: Query, is_left: Callable[[], bool] = lambda: False
 ) -> Document:
-    """Read what the query asks for. `ended` says why it ended: count, end, scanned, bytes or seconds. Raises
-    CommandError and AdminError.
+    """Read what the query asks for, until it `is_left` by the one who asked. `ended` says why it ended: count, end,
+    scanned, bytes or seconds. Raises CommandError and AdminError.
     """
-    deadline = clock() + SECONDS_MAX
+    deadline = time.monotonic() + SECONDS_MAX
     client = consumer(bootstrap, security)
     try:
         numbers = () if query.partition is None else (query.partition,)
         ends = client.end_offsets(partitions_of(client, query.topic, numbers))
-        reader = Reader(client, Search(query), lambda: clock() >= deadline)
+        reader = Reader(client, Search(query), lambda: is_left() or time.monotonic() >= deadline)
         ended = reader.read_newest(ends) if query.at == NEWEST else reader.read_from(ends)
     except kafka.errors.KafkaError as error:
         raise CommandError(f"{query.topic}: {error}") from error
@@ -223,18 +233,20 @@ class Reader:
         query, search = self.search.query, self.search
         first = begin_offsets(self.client, ends, begin_ms=0)
         lows = dict(ends)
-        size = max(1, WINDOW_RECORDS // len(ends))
-        if not query.is_search:
-            size = min(size, query.count)
+        size = WINDOW_RECORDS
         while True:
             left = [at for at, low in lows.items() if low > first[at] and search.found_in(at.partition) < query.count]
             if not left:
                 return "count" if search.is_full else "end"
             size = max(1, min(size, (SCANNED_MAX - search.scanned) // len(left)))
             spans = {at: (max(first[at], lows[at] - size), lows[at]) for at in left}
+            found = search.found()
             ended = self._read(spans, ends_full=False)
             if ended != "end":
+                search.forget(found)  # a window is read forwards: what it lacks is newer than what it has found
                 return ended
+            if search.bound:
+                return search.bound
             if query.is_search and search.is_full:
                 return "count"
             lows |= {at: begin for at, (begin, _) in spans.items()}
@@ -242,7 +254,7 @@ class Reader:
 
     def _read(self, spans: Mapping[Any, tuple[int, int]], *, ends_full: bool) -> str:
         """Read each span from its first offset up to the one before its last; returns why it ended. With `ends_full`
-        it ends once enough is found, and at any record; otherwise it asks for bounds behind the spans alone.
+        it ends once enough is found.
         """
         left = {partition for partition, (begin, end) in spans.items() if begin < end}
         self.client.assign(sorted(left))
@@ -256,11 +268,13 @@ class Reader:
                 for record in records if partition in left else ():
                     if record.offset >= spans[partition][1]:
                         break
+                    if self.search.bound:
+                        return self.search.bound
                     self.search.take(record)
-                    if ends_full and (self.search.is_full or self.search.bound):
-                        return "count" if self.search.is_full else self.search.bound
+                    if ends_full and self.search.is_full:
+                        return "count"
             done = {partition for partition in left if self.client.position(partition) >= spans[partition][1]}
             if done:
                 left -= done
                 self.client.pause(*done)
-        return (self.search.bound or "end") if not ends_full else "end"
+        return "end"

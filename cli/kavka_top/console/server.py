@@ -9,6 +9,8 @@ neither to Kafka nor to a file.
 import asyncio
 import hmac
 import json
+import logging
+import threading
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
@@ -37,12 +39,13 @@ T = TypeVar("T")
 Middleware = Callable[..., Awaitable[web.StreamResponse]]
 Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
+LOGGER: Final = logging.getLogger(__name__)
 HOST: Final = "127.0.0.1"
 KEY: Final = "key"
 PAGE, EVENTS, RECORDS, ACCESS, EXPLAIN = "/", "/events", "/records", "/access", "/explain"
 SUBSCRIBERS_MAX: Final = 32
 QUESTIONS_AT_ONCE_MAX: Final = 4
-"""Of those that need a connection of their own."""
+"""Of those that need a connection of their own, about one cluster."""
 HEARTBEAT_SECONDS: Final = 5.0
 EVENT_STREAM: Final = {**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
 PARTS: Final = ("page.css", "page.js")
@@ -84,8 +87,10 @@ def guard(key: str) -> Middleware:
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
         words = refusal(request)
         cookie = f"kavka-console-{_port(request)}"  # cookies are those of a host, whatever the port
-        if words or not key or _is_equal(request.cookies.get(cookie, ""), key):
-            return await handler(request) if not words else _refused(words)
+        if words:
+            return _refused(words)
+        if not key or _is_equal(request.cookies.get(cookie, ""), key):
+            return await _with_headers(request, handler)
         if request.path != PAGE or not _is_equal(request.query.get(KEY, ""), key):
             return _refused("open the address that kavka has printed: it has the key")
         answer = web.Response(status=303, headers={**HEADERS, "Location": PAGE})
@@ -93,6 +98,14 @@ def guard(key: str) -> Middleware:
         return answer
 
     return guarded
+
+
+async def _with_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(HEADERS)
+        raise
 
 
 def _is_equal(shown: str, key: str) -> bool:
@@ -113,12 +126,13 @@ class Console:
     key: str = field(default_factory=lambda: token_urlsafe(16))
     watches: dict[str, Watch] = field(init=False)
     _subscribers: int = 0
-    _questions: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX))
+    _places: dict[str, asyncio.Semaphore] = field(init=False)
 
     def __post_init__(self) -> None:
         self.watches = {
             name: Watch(partial(self.make_source, found), self.every_seconds) for name, found in self.targets.items()
         }
+        self._places = {name: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX) for name in self.targets}
 
     def application(self) -> web.Application:
         """The places where they answer."""
@@ -179,14 +193,19 @@ class Console:
             query = query_of(request.query)
         except BadQueryError as error:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
-        return _json(await self._asked(partial(read_records, target.bootstrap, target.security, query)))
+        has_left = threading.Event()
+        try:
+            ask = partial(read_records, target.bootstrap, target.security, query, has_left.is_set)
+            return _json(await self._asked(request, ask))
+        finally:
+            has_left.set()
 
     async def _access(self, request: web.Request) -> web.Response:
-        return _json(await self._asked(partial(_access_of, self._target(request))))
+        return _json(await self._asked(request, partial(_access_of, self._target(request))))
 
     async def _explain(self, request: web.Request) -> web.Response:
         target, names = self._target(request), [request.query.get(name, "") for name in ("user", "client")]
-        return _json({"text": await self._asked(partial(explain_client, target, *names))})
+        return _json({"text": await self._asked(request, partial(explain_client, target, *names))})
 
     def _target(self, request: web.Request) -> Target:
         name = request.query.get("cluster", "")
@@ -194,13 +213,27 @@ class Console:
             raise web.HTTPNotFound(text=f'there is no cluster "{name}" here\n')
         return self.targets[name]
 
-    async def _asked(self, ask: Callable[[], T]) -> T:
-        """The answer to a question that needs a thread."""
-        async with self._questions:
-            try:
-                return await aside(ask)
-            except (CommandError, AdminError) as error:
-                raise web.HTTPBadGateway(text=f"{error}\n", headers=HEADERS) from error
+    async def _asked(self, request: web.Request, ask: Callable[[], T]) -> T:
+        """The answer to a question that needs a thread. The thread has its place until it ends, also where the browser
+        that has asked is gone.
+        """
+        places = self._places[request.query["cluster"]]
+        await places.acquire()
+        answer = asyncio.ensure_future(aside(ask))
+        answer.add_done_callback(partial(_leave, places))
+        try:
+            return await asyncio.shield(answer)
+        except (CommandError, AdminError) as error:
+            raise web.HTTPBadGateway(text=f"{error}\n") from error
+        except Exception as error:
+            LOGGER.exception("a question of the console's page was not answered")
+            raise web.HTTPBadGateway(text=f"unexpected error: {error!r}\n") from error
+
+
+def _leave(places: asyncio.Semaphore, answer: "asyncio.Future[Any]") -> None:
+    places.release()
+    if not answer.cancelled():
+        answer.exception()  # looked at, so that nothing is logged where its browser is gone
 
 
 def _json(found: Document) -> web.Response:

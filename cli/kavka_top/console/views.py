@@ -63,12 +63,22 @@ def _topic(history: History, cluster: str, topic: str) -> Document:
         "facts": sheets.topic_facts(history, topic),
         "sheets": [sheet_document(found, "Partitions"), sheet_document(readers, "Groups that read it", links)],
         "partitions": sorted(partition.index for partition in history.by_topic[topic]),
-        "end": sum((history.now.ends or {}).get(partition.key, 0) for partition in history.by_topic[topic]),
+        "end": _end(history, topic),
     }
 
 
+def _end(history: History, topic: str) -> int | None:
+    """The sum of the ends of a topic's partitions; None where one is not told."""
+    ends = history.now.ends or {}
+    keys = [partition.key for partition in history.by_topic[topic]]
+    return sum(ends[key] for key in keys) if all(key in ends for key in keys) else None
+
+
 def _group(history: History, cluster: str, name: str) -> Document:
-    group = (history.now.groups or {})[name]
+    if history.now.groups is None:
+        untold = sheet_document(sheets.offsets(history, name), "Committed offsets")
+        return {"facts": [], "sheets": [{**untold, "note": "this cluster does not tell its groups"}]}
+    group = history.now.groups[name]
     offsets = sheets.offsets(history, name)
     links = {row.key: (cluster, "topics", row.key.split("\0")[0]) for row in offsets.rows}
     return {

@@ -1,6 +1,7 @@
 """Looks at a cluster again and again while somebody has its page open, and wakes those that wait for the next look."""
 
 import asyncio
+import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -11,6 +12,7 @@ from kavka_top.background import aside
 from kavka_top.model import History
 from kavka_top.sources import Source
 
+LOGGER: Final = logging.getLogger(__name__)
 LATE_SECONDS: Final = 10.0
 """For which an answer may be awaited before the page says so."""
 LINGER_SECONDS: Final = 10.0
@@ -96,7 +98,8 @@ class Watch:
             self.history, self._trouble = History.after(self.history, await aside(source.take)), ""
         except AdminError as error:
             self._trouble = str(error)
-        except Exception as error:  # noqa: BLE001 - the page says so, and the next look makes another source
+        except Exception as error:
+            LOGGER.exception("a look at the cluster has failed")
             self._trouble = f"unexpected error: {error!r}"
             if source is not None:
                 source.close()

@@ -78,7 +78,7 @@ def searched(client: Client, **query: Any) -> tuple[str, list[tuple[int, int]], 
 
 def test_the_newest_come_first_and_no_more_is_read_than_they_need() -> None:
     client = Client({0: 1000}, at_once=500)
-    assert searched(client, count=5) == ("count", [(0, offset) for offset in range(999, 994, -1)], 5)
+    assert searched(client, count=5) == ("count", [(0, offset) for offset in range(999, 994, -1)], 6), "2 and 4"
 
 
 def test_of_few_records_all_are_shown() -> None:
@@ -121,6 +121,17 @@ def test_a_bound_leaves_out_what_is_oldest(monkeypatch: pytest.MonkeyPatch) -> N
         return record(offset, b"needle" if offset in {10, 99} else b"hay")
 
     assert searched(Client({0: 100}, make), value=b"needle") == ("scanned", [(0, 99)], 10)
+
+
+def test_the_newest_have_no_hole_where_time_or_bytes_end_within_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A window is read forwards: what was read of one that is not finished is older than what was not."""
+    times = iter([False, False, True])  # windows of 2 and of 4 records, of which a poll brings 3
+    reader = Reader(Client({0: 100}), Search(Query("t")), lambda: next(times))
+    assert reader.read_newest({TopicPartition("t", 0): 100}) == "seconds"
+    assert [shown["offset"] for shown in reader.search.records()] == [99, 98]
+    monkeypatch.setattr(module, "SCANNED_BYTES_MAX", 50)
+    client = Client({0: 100}, lambda _, offset: record(offset, b"x" * 10))
+    assert searched(client, count=50) == ("bytes", [(0, 99), (0, 98)], 5)
 
 
 def test_from_a_place_it_goes_on_until_it_has_found_enough() -> None:

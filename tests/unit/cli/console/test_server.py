@@ -15,6 +15,7 @@ from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
 from kavka_top.console import server as module
 from kavka_top.console import watch as watches
+from kavka_top.console.records import Query
 from kavka_top.console.server import Console, page
 from kavka_top.console.watch import Watch
 from kavka_top.model import Look
@@ -281,3 +282,46 @@ def test_a_cluster_that_hangs_is_told_so(monkeypatch: pytest.MonkeyPatch) -> Non
         may_go_on.set()
 
     play(scenario, lambda _: Hanging())
+
+
+def test_a_question_keeps_its_place_until_its_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "QUESTIONS_AT_ONCE_MAX", 1)
+    asked: list[str] = []
+    left: list[bool] = []
+    may_end = threading.Event()
+
+    def read(_: str, __: Any, query: Query, is_left: Callable[[], bool]) -> dict[str, object]:
+        asked.append(query.topic)
+        may_end.wait(60)
+        left.append(is_left())
+        return {}
+
+    monkeypatch.setattr(module, "read_records", read)
+
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        first = asyncio.create_task(client.get("/records", params={"cluster": NAME, "topic": "gone"}))
+        await until(lambda: asked == ["gone"])
+        first.cancel()
+        second = asyncio.create_task(client.get("/records", params={"cluster": NAME, "topic": "next"}))
+        assert (await client.get("/")).status == 200
+        assert asked == ["gone"], "the thread of the first has the only place"
+        may_end.set()
+        assert (await second).status == 200
+        assert (asked, left) == (["gone", "next"], [True, False])
+
+    play(scenario)
+
+
+def test_an_error_of_ours_is_told_and_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fail(*_: Any) -> Any:
+        raise KeyError("defect")
+
+    monkeypatch.setattr(module, "read_records", fail)
+
+    async def scenario(client: TestClient[Any, Any]) -> None:
+        answer = await client.get("/records", params={"cluster": NAME, "topic": "t"})
+        assert (answer.status, await answer.text()) == (502, "unexpected error: KeyError('defect')\n")
+        for path in ("/records?cluster=none", "/records?cluster=main", "/none", "/"):
+            assert (await client.get(path)).headers["X-Content-Type-Options"] == "nosniff", path
+
+    play(scenario)

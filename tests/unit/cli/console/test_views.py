@@ -2,6 +2,7 @@
 
 import json
 import math
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -103,6 +104,16 @@ def test_a_group_has_its_offsets_and_members(history: History) -> None:
     assert cells(offsets, "clicks\x00000003")["Lag"] == "575"
     assert cells(offsets, "clicks\x00000003")["Lag grows/s"] == "+50"
     assert [cells(members, row["key"])["Client id"] for row in members["rows"]] == ["lake-writer"]
+
+
+def test_what_was_not_told_this_time_is_not_gone(history: History) -> None:
+    now = history.now
+    untold = History((history.looks[0], replace(now, groups=None, ends=None)))
+    shown = cluster_view(untold, NAME, "groups", "lake")
+    assert [sheet["note"] for sheet in shown["sheets"]] == ["this cluster does not tell its groups"]
+    assert cluster_view(untold, NAME, "topics", "orders")["end"] is None
+    some = replace(now, ends={("orders", 0): 7})
+    assert cluster_view(History((some,)), NAME, "topics", "orders")["end"] is None
 
 
 def test_a_client_has_the_rows_of_both_operations(history: History) -> None:
