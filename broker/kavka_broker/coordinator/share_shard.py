@@ -6,6 +6,7 @@ replica has them. What is read waits as well: a state that another leader could 
 
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from typing import Final, Protocol
 
 from kavka_broker.coordinator.group_log import GroupLog
@@ -20,9 +21,10 @@ from kavka_broker.core.share.share_states import (
 )
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import Work
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
-from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 
 log = get("coordinator")
@@ -33,9 +35,6 @@ LOOKED_AT_PER_SLICE_MAX: Final = 5_000
 
 class PrunablePartition(LedPartition, Protocol):
     """A partition to which the coordinator appends, and whose start it moves forward."""
-
-    @property
-    def high_watermark(self) -> int: ...
 
     def trim(self, offset: int, /) -> asyncio.Future[None] | None: ...
 
@@ -136,12 +135,24 @@ class ShareShard:
         except BrokerError as error:
             log.info("share_state.not_written", partition=self.partition.index, reason=str(error))
 
-    def prune(self) -> Iterator[None]:
-        """Move the start of the log to the oldest snapshot that still counts, a slice a step."""
+    def prune(self) -> Work[None]:
+        """Move the start of the log to the oldest snapshot that still counts, a slice a step. Nothing is pruned before
+        that snapshot is committed: another leader may cut it off, and needs the one before it.
+        """
         lowest = yield from self.states.lowest_offset()
-        log_file = self.partition.log
-        offset = min(log_file.log_end_offset if lowest is None else lowest, self.partition.high_watermark)
-        if offset <= log_file.log_start_offset:
+        offset = self.partition.log.log_end_offset if lowest is None else lowest
+        committing = self._log.when_settled()
+        if committing is None:
+            self._trim(offset)
+        else:
+            committing.add_done_callback(partial(self._trim_if_committed, offset))
+
+    def _trim_if_committed(self, offset: int, committing: Waiting) -> None:
+        if not committing.cancelled() and committing.result() is ErrorCode.NONE and not self.is_closed:
+            self._trim(offset)
+
+    def _trim(self, offset: int) -> None:
+        if offset <= self.partition.log.log_start_offset:
             return
         moved = self.partition.trim(offset)
         if moved is not None:
