@@ -67,6 +67,7 @@ FENCED: Final = frozenset({
 #: A commit that is answered so was not written.
 REFUSED: Final = FENCED | {
     ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+    ErrorCode.ILLEGAL_GENERATION, ErrorCode.REBALANCE_IN_PROGRESS,
 }  # fmt: skip
 
 
@@ -145,13 +146,17 @@ class Consumer(Grouped):
     async def _take_part(self) -> None:
         if self.loop.time() > self._heard_until and self.random.random() < 0.7:
             self._is_fenced()  # as many clients do; the others ask
-        await self._beat()
-        await self._reconcile()
+        await self._step()
         await self._commit_late()
         if self.owned and not self.is_calm and self.random.random() < 0.3:
             await self._commit(self.random.choice(list(self.owned)), self.epoch)
         if not self.is_calm and self.random.random() < self._restlessness:
             await self._go_astray()
+
+    async def _step(self) -> None:
+        """Ask the coordinator, and do what it says. Raises Again."""
+        await self._beat()
+        await self._reconcile()
 
     # --- heartbeats ---------------------------------------------------------------------------------------------
 
@@ -361,6 +366,7 @@ class TopicChanger(Client):
     """Has topics made, deleted and grown."""
 
     is_stopping = False
+    may_delete = True
 
     async def run(self) -> None:
         pace = self.random.choice((1.5, 4.0, 10.0))
@@ -368,6 +374,8 @@ class TopicChanger(Client):
             await asyncio.sleep(self.random.expovariate(1 / pace))
             name = self.random.choice(TOPICS)
             match self.random.choices(("delete", "make", "grow"), (2, 4, 3))[0]:
+                case "delete" if not self.may_delete:
+                    continue
                 case "delete":
                     request = DeleteTopicsRequest([DeleteTopicState(name)], [name], 1_000)
                     await self.ask_any(request, DeleteTopicsResponse)
@@ -383,6 +391,7 @@ class Consumers(Workload):
     """Two to four members, some of them static, and one who changes their topics."""
 
     share = 0.06
+    kind: type[Consumer] = Consumer
 
     @classmethod
     def settings(cls, random: Random) -> dict[str, str]:
@@ -408,7 +417,7 @@ class Consumers(Workload):
         self._seen: dict[str, Seen] = {}
         static, self._assignor = self.random.choice((0, 1, 4)), self.random.choice((None, "uniform", "range"))
         rebalance_ms = self.random.choice((1_500, 4_000))
-        self.members = [self.as_client(Consumer, f"consumer{n}") for n in range(self.random.choice((2, 3, 4)))]
+        self.members = [self.as_client(self.kind, f"consumer{n}") for n in range(self.random.choice((2, 3, 4)))]
         for number, member in enumerate(self.members):
             member.record, member.leads, member.assignor = self.record, self._leads, self._assignor
             member.instance = f"instance{number}" if number < static else None
@@ -450,7 +459,9 @@ class Consumers(Workload):
         if seen.end_offset != end_offset:
             seen.end_offset = end_offset
             is_first = is_first and self._epoch_of(node) is not None
-            self.record.look(shard.image.consumer_groups.get(CONSUMER_GROUP), seen, is_first=is_first)
+            classic = shard.image.groups.get(CONSUMER_GROUP)
+            generation = classic.generation if classic is not None and classic.members else None
+            self.record.look(shard.image.consumer_groups.get(CONSUMER_GROUP), generation, seen, is_first=is_first)
 
     # --- the end ------------------------------------------------------------------------------------------------
 

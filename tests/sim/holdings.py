@@ -73,6 +73,7 @@ class Holdings:
         self._taken: dict[Held, list[tuple[float, str]]] = {}  # when a member got it, and which
         self._registers: dict[Held, Register] = {}
         self._told_epoch = 0
+        self.may_begin_anew = False  # groups change their protocol
         self.heartbeats = self.assignments = self.given_up = self.commits = self.refused = self.late_taken = (
             self.succeeded
         ) = 0
@@ -121,10 +122,16 @@ class Holdings:
 
     # --- the coordinator ----------------------------------------------------------------------------------------
 
-    def look(self, group: ConsumerGroup | None, seen: Seen, *, is_first: bool) -> None:
-        """Look at the group after a step of its coordinator; `is_first`: it has just read the log."""
+    def look(self, group: ConsumerGroup | None, generation: int | None, seen: Seen, *, is_first: bool) -> None:
+        """Look at the group after a step of its coordinator; `is_first`: it has just read the log. A classic group that
+        has members is in a `generation`.
+        """
         if self.forgettings() > self._forgettings:
             self._told_epoch = 0  # the group may have been forgotten, and begin again
+        if group is None and generation is not None:
+            self._look_at_classic(generation, seen, is_first=is_first)
+            return
+        self._begin_anew(group, seen, is_first=is_first)
         if is_first and (0 if group is None else group.epoch) < self._told_epoch:
             what = "no group" if group is None else f"epoch {group.epoch}"
             self.object(f"epoch-lost: a member was in {self._told_epoch}, and the log has {what}")
@@ -147,6 +154,25 @@ class Holdings:
         seen.topics, seen.targets = topics, targets
         for problem in amiss_in(group):
             self.object(problem)
+        self._begin_anew(group, seen, is_first=False)
+
+    def _begin_anew(self, group: ConsumerGroup | None, seen: Seen, *, is_first: bool) -> None:
+        """Forget epochs of a group without members, which may become one of the other protocol."""
+        if self.may_begin_anew and not is_first and (group is None or not group.members):
+            self.is_empty(seen)
+
+    def is_empty(self, seen: Seen) -> None:
+        """The group has no members: it may become one of the other protocol, and begin again with its epochs."""
+        self._told_epoch = 0
+        seen.epoch = seen.assignment_epoch = -1
+
+    def _look_at_classic(self, generation: int, seen: Seen, *, is_first: bool) -> None:
+        if is_first and generation < self._told_epoch:
+            self.object(f"epoch-lost: a member was in {self._told_epoch}, and the log has generation {generation}")
+        if generation < seen.epoch:
+            self.object(f"epoch-back: the group is in generation {generation}, and was in {seen.epoch}")
+        seen.epoch = seen.assignment_epoch = generation
+        seen.topics, seen.targets = {}, 0
 
     # --- offsets ------------------------------------------------------------------------------------------------
 

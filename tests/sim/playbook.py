@@ -14,6 +14,7 @@ from tests.sim.crowds import Crowds
 from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
 from tests.sim.logins import Logins
+from tests.sim.migrating import Migrating
 from tests.sim.naming import NamedSessions
 from tests.sim.replication_quotas import ReplicationQuotas
 from tests.sim.rushing import Rushing
@@ -47,6 +48,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "contended": Contended,
     "consumers": Consumers,
     "sharers": Sharers,
+    "migrating": Migrating,
 }
 
 
@@ -62,6 +64,10 @@ BEFORE_COORDINATED: Final = frozenset({
 BEFORE_CONSUMERS: Final = frozenset({4})
 
 
+#: Likewise, before `migrating` had its share.
+BEFORE_MIGRATING: Final = frozenset({309052, 940008})
+
+
 def drawn(seed: int) -> tuple[str, ...]:
     """Which workloads this seed plays. Each has a chance of its own, so that a new one moves no other."""
     chances = {name: Random(f"workload {name} {seed}").random() for name in WORKLOADS if name not in GATED}
@@ -69,7 +75,12 @@ def drawn(seed: int) -> tuple[str, ...]:
         chances.pop("coordinated", None)
     if seed in BEFORE_CONSUMERS:
         chances.pop("consumers", None)
-    return tuple(name for name, chance in chances.items() if chance < WORKLOADS[name].share)
+    if seed in BEFORE_MIGRATING:
+        chances.pop("migrating", None)
+    names = [name for name, chance in chances.items() if chance < WORKLOADS[name].share]
+    if "migrating" in names and "consumers" in names:  # of the same group
+        names.remove("consumers")
+    return tuple(names)
 
 
 def settings(seed: int, names: Sequence[str]) -> dict[str, str]:

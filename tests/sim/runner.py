@@ -97,6 +97,8 @@ MUST_BE_REACHED: Final = {
     "played.consumed_given_up": "a partition that it gives up for another",
     "played.consumed_succeeded": "a static member that comes back under another id, and has its partitions",
     "played.consumed_taken_over": "a member that goes on where another has committed",
+    "played.group_upgrades": "a classic group that becomes a consumer group with its members",
+    "played.group_downgrades": "a consumer group that becomes a classic one with its members",
     "played.coordinated_aborted": "an aborted transaction of a coordinator of the cluster",
     "played.coordinated_committed": "a committed transaction of a coordinator of the cluster",
     "played.transactions_committed": "values of a committed transaction",
