@@ -59,11 +59,11 @@ NOTES = """\
   before it is; it has 1,000 characters at most, and 2,000 instructions as RE2 compiles it.
 - A group that is turned between the classic protocol and KIP-848 while it has members keeps what its members may
   still consume, also where Apache Kafka forgets it: what a member has yet to give up (its target is what Apache Kafka
-  goes by), and what a cooperative member owns whose assignment was taken back by another rebalance. A group that
-  comes back with a static member rebalances unless all its members have their targets. A large group that changes
-  meanwhile answers COORDINATOR_LOAD_IN_PROGRESS, and the member comes again. Where the policy keeps a group of
-  classic members alone a consumer group, one of them is told to join again when another has left; in Apache Kafka its
-  partitions have no member until one joins.
+  goes by), and what a cooperative member owned when it joined last and is not assigned any more. A group that comes
+  back with a static member rebalances unless all its members have their targets. A large group that changes meanwhile
+  answers COORDINATOR_LOAD_IN_PROGRESS, and the member comes again. Where the policy keeps a group of classic members
+  alone a consumer group, one of them is told to join again when another has left; in Apache Kafka its partitions have
+  no member until one joins.
 - A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
   kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
   (docs/adr/0040).

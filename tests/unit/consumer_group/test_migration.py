@@ -130,6 +130,15 @@ def test_a_member_whose_assignment_was_taken_back_has_what_it_says_that_it_owns(
     assert held(world.group) == {"A": [1], "B": [2]}
 
 
+def test_a_member_has_what_it_may_have_yet_to_give_up_when_its_group_is_upgraded() -> None:
+    """A cooperative member was assigned less than it owned, and has not joined again since."""
+    world = World(t=4)
+    group = classic_group(3, A=assignment(0), B=assignment(2))
+    group.change_protocols(group.members["A"], (("range", subscription(owned=[0, 1, 2])),))
+    turn(world, group)
+    assert held(world.group) == {"A": [0, 1], "B": [2]}
+
+
 def test_the_record_of_a_classic_member_has_what_it_speaks() -> None:
     records = turn(World(t=1), classic_group(3, A=assignment(0)))
     value = records[0].value

@@ -3,8 +3,9 @@
 All members go on, in the epoch that was the group's generation, and have as their target what they have. The member
 that comes moves the epoch, so that the classic members are asked to join again.
 
-Invariant: a partition that a member may still consume is owned by it afterwards. A member whose assignment was taken
-back, because another rebalance began before it was handed out, has what it says in its subscription that it owns.
+Invariant: a partition that a member may still consume is owned by it afterwards. Beside its assignment a cooperative
+member has what its subscription says that it owns, until it joins again: it gives up at its own pace what an assignment
+takes away, and goes on where another rebalance has begun before an assignment was handed out.
 """
 
 from collections.abc import Iterable, Mapping
@@ -106,11 +107,7 @@ def _owned(
                 reason = "an unsupported custom assignor is in use"
                 raise _refused(classic.group_id, f"{reason}, whose user data would be lost")
             claims.append((member.member_id, assignment.assigned_partitions))
-    claims.extend(
-        (member.member_id, subscriptions[member.member_id].owned_partitions)
-        for member in classic.members
-        if not member.assignment
-    )
+    claims.extend((member.member_id, subscriptions[member.member_id].owned_partitions) for member in classic.members)
     taken = set[tuple[bytes, int]]()
     owned: dict[str, dict[bytes, dict[int, int]]] = {member.member_id: {} for member in classic.members}
     for member_id, places in claims:
