@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.coordinator import group_commands
+from kavka_broker.coordinator import consumer_groups
 from kavka_broker.coordinator.consumer_groups import ConsumerGroups
 from kavka_broker.coordinator.group_commands import Heard, Outcome
 from kavka_broker.coordinator.member_fencing import MemberFencing
@@ -128,7 +128,7 @@ def partitions_outlive_their_member(patch: Patch) -> None:
         if member is not None:
             self._forget(replace(member, assigned={}, revoking={}))
 
-    patch.setattr(group_commands, "replay", replay_keeping)
+    patch.setattr(consumer_groups, "replay", replay_keeping)
     patch.setattr(ConsumerGroup, "remove", remove)
 
 
