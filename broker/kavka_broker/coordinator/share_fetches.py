@@ -6,9 +6,10 @@ request, or with its connection; what its member has acquired is available again
 """
 
 import asyncio
+from collections import deque
 from collections.abc import Callable, Iterable, Sequence
 from functools import partial
-from typing import Final, NamedTuple
+from typing import Final, NamedTuple, TypeVar
 
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share_counts import ShareCounts
@@ -38,6 +39,8 @@ LOAD_AGAIN_MS: Final = 200
 PASSING_AGAIN_MS: Final = 1_000
 REFUSED_AGAIN_MS: Final = 10_000
 
+K = TypeVar("K")
+L = TypeVar("L")
 Refuses = Callable[[str], ErrorCode | None]
 
 
@@ -56,12 +59,13 @@ class ShareFetch(NamedTuple):
 class Outcome:
     """The result of a pass over the partitions of a session, by partition."""
 
-    __slots__ = ("fetched", "refused", "size_bytes")
+    __slots__ = ("fetched", "is_unfinished", "refused", "size_bytes")
 
     def __init__(self) -> None:
         self.fetched: dict[Place, tuple[str, Fetched]] = {}
         self.refused: dict[Place, BrokerError] = {}
         self.size_bytes = 0
+        self.is_unfinished = False  # whether the next look may find something though nothing comes
 
 
 class ShareFetches:
@@ -86,7 +90,9 @@ class ShareFetches:
         self._clock = pacing.clock
         self._timers = pacing.timers
         self._slices = pacing.slices
+        self._left: deque[ShareSession] = deque()  # sessions that have ended, whose records are yet to be released
         self._leaders: dict[tuple[str, Place], ShareLeader] = {}
+        self._of_place: dict[Place, dict[str, ShareLeader]] = {}
         self._of_group: dict[str, dict[Place, ShareLeader]] = {}
         self._loads: dict[ShareLeader, asyncio.Task[None]] = {}
         self._problems: dict[ShareLeader, BrokerError] = {}  # why they could not be read
@@ -101,9 +107,8 @@ class ShareFetches:
         """Forget the share partitions of a partition that this broker leads no longer."""
         if not is_leader:
             place = (bytes(partition.topic_id), partition.index)
-            for leaders in list(self._of_group.values()):
-                if (leader := leaders.get(place)) is not None:
-                    self._forget(leader)
+            for leader in list(self._of_place.get(place, {}).values()):
+                self._forget(leader)
 
     def settings(self, group_id: str) -> ShareGroupSettings:
         """Return the settings of a group."""
@@ -145,12 +150,33 @@ class ShareFetches:
             return
         self.sessions.close(session)
         session.on_close()
-        group_id, member_id = session.key
-        for leader in list(self._of_group.get(group_id, {}).values()):
-            leader.release(member_id)
-        if not self.sessions.has(group_id):
-            for leader in list(self._of_group.get(group_id, {}).values()):
-                self._retire(leader)
+        self._left.append(session)
+        if len(self._left) == 1:  # otherwise the work for those before goes on with this one
+            releasing = self._slices.run(self._release_left())
+            if isinstance(releasing, asyncio.Task):
+                watch(releasing)
+
+    def _release_left(self) -> Work[None]:
+        """Release what members held whose sessions have ended, a slice at a time: one connection may end very many."""
+        cost = Cost()
+        while self._left:
+            session = self._left[0]
+            group_id, member_id = session.key
+            of_group = self._of_group.get(group_id, {})
+            for place in session.acquired_from:
+                if (leader := of_group.get(place)) is not None:
+                    leader.release(member_id)
+                if cost.add(FETCH_COST):
+                    yield
+            if not self.sessions.has(group_id):
+                for leader in list(of_group.values()):
+                    if not self.sessions.has(group_id):
+                        self._retire(leader)
+                    if cost.add(PLACE_COST):
+                        yield
+            self._left.popleft()
+            if cost.add(1):
+                yield
 
     def _retire(self, leader: ShareLeader) -> None:
         leader.is_retiring = True
@@ -165,10 +191,8 @@ class ShareFetches:
         key = (leader.group_id, leader.place)
         if self._leaders.get(key) is leader:
             del self._leaders[key]
-            of_group = self._of_group[leader.group_id]
-            del of_group[leader.place]
-            if not of_group:
-                del self._of_group[leader.group_id]
+            _discard(self._of_group, leader.group_id, leader.place)
+            _discard(self._of_place, leader.place, leader.group_id)
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
@@ -205,6 +229,9 @@ class ShareFetches:
                 outcome = await self._slices.whole(self._read(wanted, is_last=False))
                 if outcome.fetched or outcome.refused or not self._is_open(wanted.session):
                     return outcome
+                if outcome.is_unfinished:
+                    await self._slices.turn()
+                    continue
                 await waiter.future
             finally:
                 waiter.give_up()
@@ -245,11 +272,12 @@ class ShareFetches:
             except BrokerError as error:
                 outcome.refused[place] = error.as_value()
                 topic, fetched = "", NOTHING
+            outcome.is_unfinished |= fetched.is_unfinished
             if fetched.acquired:
                 outcome.fetched[place] = topic, fetched
                 outcome.size_bytes += fetched.size_bytes
                 room -= sum(part.last_offset - part.first_offset + 1 for part in fetched.acquired)
-            if cost.add(FETCH_COST if fetched.acquired else PLACE_COST):
+            if cost.add(FETCH_COST if fetched.acquired or fetched.is_unfinished else PLACE_COST):
                 yield
             if room <= 0 or outcome.size_bytes >= wanted.bytes_max:
                 break
@@ -334,6 +362,7 @@ class ShareFetches:
         leader.counts = self.counts
         self._leaders[group_id, leader.place] = leader
         self._of_group.setdefault(group_id, {})[leader.place] = leader
+        self._of_place.setdefault(leader.place, {})[group_id] = leader
         return leader
 
     def _load_soon(self, leader: ShareLeader) -> None:
@@ -378,6 +407,14 @@ UNREAD: Final = {
 def pause_after(pause_ms: int, code: ErrorCode) -> int:
     """Return the pause before the next attempt to read a share partition, after one that failed with this code."""
     return min(2 * pause_ms, PASSING_AGAIN_MS if code in PASSING else REFUSED_AGAIN_MS)
+
+
+def _discard(index: dict[K, dict[L, ShareLeader]], key: K, inner: L) -> None:
+    """Take a share partition out of an index."""
+    found = index[key]
+    del found[inner]
+    if not found:
+        del index[key]
 
 
 def _remove(listeners: list[Callable[[], None]], listener: Callable[[], None]) -> None:

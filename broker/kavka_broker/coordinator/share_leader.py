@@ -49,6 +49,7 @@ ERRORS: Final = {
     ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: ErrorCode.COORDINATOR_NOT_AVAILABLE,
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
+    ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
 }
 """The error for the member where the share coordinator has said this."""
 
@@ -59,6 +60,7 @@ class Fetched(NamedTuple):
     acquired: list[Acquired]
     parts: list[memoryview]
     size_bytes: int
+    is_unfinished: bool = False  # the window has moved over what members do not get, and there may be more behind it
 
 
 NOTHING: Final = Fetched([], [], 0)
@@ -176,15 +178,18 @@ class ShareLeader:
     def fetch(self, wanted: Acquisition, bytes_max: int, at_least_one: bool) -> Fetched:
         """Acquire records for a member. Raises BrokerError."""
         window = self._window()
-        if window.move_log_start(self.partition.log.log_start_offset):
-            self._is_moved = True
-            self._write_soon()
-        fetched = NOTHING
+        start_offset, fetched = window.start_offset, NOTHING
+        window.move_log_start(self.partition.log.log_start_offset)
         for _ in range(READS_MAX):
             offset = window.next_fetch_offset
             fetched = self._fetch_at(window, offset, wanted, bytes_max, at_least_one)
             if fetched.acquired or window.next_fetch_offset == offset:
                 break
+        else:
+            fetched = NOTHING._replace(is_unfinished=True)
+        if window.start_offset != start_offset:  # it has left behind what no member gets
+            self._is_moved = True
+            self._write_soon()
         self._arm()
         return fetched
 
@@ -221,8 +226,10 @@ class ShareLeader:
     ) -> "Work[asyncio.Future[ErrorCode] | None]":
         """Mark what a member says and queue it, in one step at the end: a client may be gone meanwhile."""
         marking = window.begin(member, said, self.limits, self._clock.monotonic_ms(), may_renew=may_renew)
-        change = yield from sliced(marking, Cost())
-        self._arm()
+        try:
+            change = yield from sliced(marking, Cost())
+        finally:
+            self._arm()
         return self._written(change) if change.runs else None
 
     def release(self, member: str) -> None:

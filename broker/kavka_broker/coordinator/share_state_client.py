@@ -165,6 +165,11 @@ class ShareStateClient:
         deadline_ms = self._clock.monotonic_ms() + GIVE_UP_MS
         results: dict[Place, Any] = {}
         left = dict(asked)
+        if self._metadata.topics.get(SHARE_STATE_TOPIC) is None:
+            try:
+                await self._topic.create()
+            except BrokerError:  # the topic says why in the log, and the next question tries again
+                return dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         while True:
             for place, result in (await self._ask_once(kind, group_id, left)).items():
                 results[place] = result
@@ -176,11 +181,6 @@ class ShareStateClient:
             await asyncio.sleep(AGAIN_MS / 1000)
 
     async def _ask_once(self, kind: Kind, group_id: str, asked: Mapping[Place, Any]) -> dict[Place, Any]:
-        if self._metadata.topics.get(SHARE_STATE_TOPIC) is None:
-            try:
-                await self._topic.create()
-            except BrokerError:
-                return dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         results: dict[Place, Any] = {}
         by_leader: dict[int, list[Place]] = {}
         for number, place in enumerate(asked, 1):

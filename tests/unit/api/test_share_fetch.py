@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.coordinator import share_fetches, share_state_client
+from kavka_broker.coordinator.share_leader import ShareLeader
 from kavka_broker.coordinator.share_state_client import InitialState
 from kavka_broker.coordinator.share_state_requests import serve
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
@@ -495,3 +496,57 @@ def test_a_share_partition_that_cannot_be_read_is_read_less_and_less_often() -> 
     assert pauses[:4] == [200, 400, 800, 1600]
     assert pauses[-1] == 10_000
     assert share_fetches.pause_after(800, ErrorCode.COORDINATOR_LOAD_IN_PROGRESS) == 1000, "a failover is soon over"
+
+
+def test_a_member_does_not_wait_behind_aborted_transactions(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await isolate(inside)
+        partition = inside.broker.partitions.leader("t", 0)
+        for number in range(700):  # 1,400 batches, of which no look sees more than 1,000
+            write(partition, producer=7, sequence=2 * number)
+            end(partition, 7, ControlType.ABORT)
+        assert await member.acquire(max_records=9) == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        produce(inside, 1)
+        assert await member.acquire((0, 8, ACCEPT), wait_ms=60_000) == [(9 + 2100, 9 + 2102, 1)]
+        await until_summary(inside, member.topic_id, (9 + 2100, 0))
+
+    play(tmp_path, scenario)
+
+
+def test_what_no_member_gets_is_left_behind_at_the_coordinator_too(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        partition = inside.broker.partitions.leader("t", 0)
+        await member.acquire()
+        assert await member.acknowledge(0, 8, ACCEPT) == 0
+        write(partition, producer=7)
+        assert await member.acquire() == [(9, 10, 1)]
+        assert await member.acknowledge(9, 10, ACCEPT) == 0
+        end(partition, 7, ControlType.COMMIT)
+        assert await member.acquire(wait_ms=0) == []
+        await until_summary(inside, member.topic_id, (12, 0))
+
+    play(tmp_path, scenario)
+
+
+def test_one_connection_ends_many_sessions_in_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        released: list[str] = []
+        release = ShareLeader.release
+
+        def counted(leader: ShareLeader, name: str) -> None:
+            released.append(name)
+            release(leader, name)
+
+        monkeypatch.setattr(ShareLeader, "release", counted)
+        crowd = await inside.connect()
+        assert await member.acquire(max_records=1, share_acquire_mode=1) == [(0, 0, 1)]
+        for number in range(50):
+            await Member(crowd, member.topic_id, f"m{number}").acquire(max_records=1, share_acquire_mode=1, wait_ms=0)
+        fetches = inside.broker.as_broker.sharing.fetches
+        assert len(fetches.sessions.by_key) == 51
+        crowd.close()
+        await until(lambda: len(fetches.sessions.by_key) == 1)
+        assert await member.acquire() == [(1, 2, 2), (3, 5, 2), (6, 8, 2)]
+        assert released == [f"m{number}" for number in range(8)], "the others held nothing"
+
+    play(tmp_path, scenario)

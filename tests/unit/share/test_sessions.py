@@ -1,12 +1,74 @@
-"""Share sessions: their epochs, and what they may keep."""
+"""Share sessions: their epochs, and what strangers can make a broker keep."""
 
 import pytest
 
 from kavka_broker.core.share import sessions
-from kavka_broker.core.share.sessions import FINAL_EPOCH, Place, SessionKey, ShareSessions
+from kavka_broker.core.share.sessions import EPOCH_MAX, FINAL_EPOCH, Place, SessionKey, ShareSession, ShareSessions
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 KEY = SessionKey("g", "m")
+A, B, C = (bytes(16), 0), (bytes(16), 1), (bytes(16), 2)
+
+
+def test_each_request_has_the_next_epoch() -> None:
+    kept = ShareSessions(10)
+    session = kept.open(KEY, [A])
+    assert kept.resume(KEY, 1) is session
+    with pytest.raises(BrokerError) as refused:
+        kept.resume(KEY, 1)
+    assert refused.value.code is ErrorCode.INVALID_SHARE_SESSION_EPOCH
+    session.epoch = EPOCH_MAX
+    kept.resume(KEY, EPOCH_MAX)
+    assert session.epoch == 1
+    assert kept.resume(KEY, FINAL_EPOCH) is session
+    with pytest.raises(BrokerError) as refused:
+        kept.resume(SessionKey("g", "other"), 1)
+    assert refused.value.code is ErrorCode.SHARE_SESSION_NOT_FOUND
+
+
+def test_partitions_are_added_and_taken_away() -> None:
+    kept = ShareSessions(10)
+    session = kept.open(KEY, [A, B, A])
+    kept.resume(KEY, 1, [C], [A])
+    assert (list(session.places), kept.places) == ([B, C], 2)
+    session.served(B)
+    assert list(session.places) == [C, B], "the others come first next time"
+    kept.close(session)
+    assert (kept.places, kept.names_bytes, kept.has("g")) == (0, 0, False)
+
+
+def test_a_refused_request_leaves_the_session_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "PLACES_MAX", 2)
+    kept = ShareSessions(10)
+    session = kept.open(KEY, [A])
+    for _ in range(3):
+        with pytest.raises(BrokerError) as refused:
+            kept.resume(KEY, 1, [B, C])
+        assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert (list(session.places), kept.places, session.epoch) == ([A], 1, 1)
+    kept.resume(KEY, 1, [A, B])
+    assert kept.places == 2
+
+
+def test_names_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sessions, "NAMES_BYTES_MAX", 100)
+    kept = ShareSessions(10)
+    kept.open(KEY, [])
+    with pytest.raises(BrokerError) as refused:
+        kept.open(SessionKey("g" * 30, "m"), [])
+    assert refused.value.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED
+    assert list(kept.by_key) == [KEY]
+
+
+def test_a_session_that_was_closed_closes_no_other() -> None:
+    kept = ShareSessions(10)
+    before = kept.open(KEY, [])
+    kept.close(before)
+    after = kept.open(KEY, [])
+    kept.close(before)
+    assert kept.by_key == {KEY: after}
+    kept.close(ShareSession(KEY))
+    assert kept.has("g")
 
 
 def places(first: int, count: int) -> list[Place]:

@@ -14,6 +14,9 @@ EPOCH_MAX: Final = 2**31 - 1
 PLACES_MAX: Final = 200_000
 """Partitions of all sessions together."""
 
+NAMES_BYTES_MAX: Final = 8 * 1024 * 1024
+"""The names of groups and members in all sessions together, four bytes a character."""
+
 Place = tuple[bytes, int]
 """A topic id and the index of a partition."""
 
@@ -25,19 +28,25 @@ class SessionKey(NamedTuple):
     member_id: str
 
 
+def _size_of(key: SessionKey) -> int:
+    return 4 * (len(key.group_id) + len(key.member_id))
+
+
 class ShareSession:
     """The session of one member. `places` keeps the order in which partitions are served."""
 
-    __slots__ = ("epoch", "key", "on_close", "places")
+    __slots__ = ("acquired_from", "epoch", "key", "on_close", "places")
 
     def __init__(self, key: SessionKey) -> None:
         self.key = key
         self.epoch = 1
         self.places: dict[Place, None] = {}
+        self.acquired_from: dict[Place, None] = {}  # of which the member may hold records
         self.on_close: Callable[[], None] = lambda: None
 
     def served(self, place: Place) -> None:
         """Note that a partition gave records: the others come first next time."""
+        self.acquired_from[place] = None
         if place in self.places:
             del self.places[place]
             self.places[place] = None
@@ -49,6 +58,7 @@ class ShareSessions:
     def __init__(self, sessions_max: int) -> None:
         self.by_key: dict[SessionKey, ShareSession] = {}
         self.places = 0
+        self.names_bytes = 0
         self._sessions_max = sessions_max
         self._members: dict[str, int] = {}  # sessions of each group
 
@@ -59,8 +69,11 @@ class ShareSessions:
     def open(self, key: SessionKey, places: Iterable[Place]) -> ShareSession:
         """Open a session; one that the member had must be closed. Raises SHARE_SESSION_LIMIT_REACHED."""
         wanted = dict.fromkeys(places)
-        if len(self.by_key) >= self._sessions_max or self.places + len(wanted) > PLACES_MAX:
+        names_bytes = self.names_bytes + _size_of(key)
+        has_room = len(self.by_key) < self._sessions_max and names_bytes <= NAMES_BYTES_MAX
+        if not has_room or self.places + len(wanted) > PLACES_MAX:
             raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
+        self.names_bytes = names_bytes
         session = self.by_key[key] = ShareSession(key)
         session.places = wanted
         self.places += len(wanted)
@@ -103,6 +116,7 @@ class ShareSessions:
             return
         del self.by_key[session.key]
         self.places -= len(session.places)
+        self.names_bytes -= _size_of(session.key)
         group_id = session.key.group_id
         self._members[group_id] -= 1
         if not self._members[group_id]:
