@@ -6,7 +6,7 @@ The log is not compacted: from time to time it is pruned below the oldest snapsh
 """
 
 import asyncio
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Final, NamedTuple
 
 from kavka_broker.coordinator.partitioning import partition_of
@@ -209,24 +209,34 @@ class ShareCoordinator:
         return [shard for shard in shards if not shard.is_loading and not shard.is_unreadable]
 
     def _tend(self) -> None:
-        for shard in self.shards:
-            self._go_on(shard, self._tending(shard))
-        self._timers.after(self.settings.cold_interval_ms, self._tend)
+        self._go_on(self._of_each_shard(self._tending), self.settings.cold_interval_ms, self._tend)
 
     def _tending(self, shard: ShareShard) -> Iterator[None]:
         """Forget partitions of deleted topics, and write snapshots of those that are not in use."""
         yield from shard.forget(lambda key: not self._exists(key))
         yield from shard.snapshot_cold(self.settings.cold_interval_ms)
 
-    def _go_on(self, shard: ShareShard, work: Iterator[None]) -> None:
-        """Do a slice of work, and the next slice in a later turn, as long as this broker serves the shard."""
-        if not shard.is_closed and next(work, work) is None:
-            self._timers.after(BETWEEN_SLICES_MS, self._go_on, shard, work)
-
     def _prune(self) -> None:
+        self._go_on(self._of_each_shard(ShareShard.prune), self.settings.prune_interval_ms, self._prune)
+
+    def _of_each_shard(self, work_of: Callable[[ShareShard], Iterator[None]]) -> Iterator[None]:
+        """Work on one shard after the other, a slice of one a step, as long as this broker serves it."""
         for shard in self.shards:
-            self._go_on(shard, shard.prune())
-        self._timers.after(self.settings.prune_interval_ms, self._prune)
+            work = work_of(shard)
+            while not shard.is_closed and next(work, work) is None:
+                yield
+            yield
+
+    def _go_on(self, work: Iterator[None], interval_ms: int, again: Callable[[], None]) -> None:
+        """Do a slice of work, and the next slice in a later turn; all `again` at the interval after its end."""
+        is_done = True
+        try:
+            is_done = next(work, work) is work
+        finally:
+            if is_done:
+                self._timers.after(interval_ms, again)
+            else:
+                self._timers.after(BETWEEN_SLICES_MS, self._go_on, work, interval_ms, again)
 
 
 def coordinator_key(key: SharePartitionKey) -> str:
