@@ -72,6 +72,11 @@ class ShareGroups:
     def topics(self) -> Topics:
         return self._topics.topics
 
+    @property
+    def room_bytes(self) -> int:
+        """Bytes that members and state partitions may grow by."""
+        return MEMBERS_BYTES_MAX - self._size_bytes
+
     def all(self) -> list[ShareGroup]:
         return list(self._groups.values())
 
@@ -166,8 +171,8 @@ class ShareGroups:
         return ShareGroup(group_id)
 
     def _around(self) -> Surroundings:
-        room_bytes = MEMBERS_BYTES_MAX - self._size_bytes
-        return Surroundings(self._topics.topics, self._topics.changes, self._clock.now_ms(), room_bytes=room_bytes)
+        now_ms = self._clock.now_ms()
+        return Surroundings(self._topics.topics, self._topics.changes, now_ms, room_bytes=self.room_bytes)
 
     # --- groups -------------------------------------------------------------------------------------------------
 

@@ -106,7 +106,8 @@ class ShareOffsets:
             for topic_id, partitions in _partitions(offsets).items()
         }
         async with self._turns.of(group_id):
-            change = await self._groups.change(group_id, partial(administration.alter, wanted=wanted), may_create=True)
+            decide = partial(administration.alter, wanted=wanted, room_bytes=self._groups.room_bytes)
+            change = await self._groups.change(group_id, decide, may_create=True)
             if not wanted:
                 return {}
             places = {place: InitialState(change.state_epoch, offset) for place, offset in offsets.items()}

@@ -279,6 +279,13 @@ def test_offsets_are_altered_and_deleted_without_members_alone() -> None:
     assert world.delete_group() is ErrorCode.GROUP_ID_NOT_FOUND
 
 
+def test_altered_offsets_take_the_room_that_is_there() -> None:
+    world = World(t=2)
+    assert world.alter("t", 0, 1, room_bytes=100) is ErrorCode.GROUP_MAX_SIZE_REACHED
+    assert (world.groups, world.asked) == ({}, [])
+    assert world.alter("t", 0, 1, room_bytes=10_000) is ErrorCode.NONE
+
+
 def test_a_group_begins_with_offsets_that_an_operator_sets() -> None:
     world = World(t=2)
     assert world.alter("t", 1) is ErrorCode.NONE

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 
 from kavka_broker.core.consumer_group.heartbeat import Surroundings
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.share_group import administration
 from kavka_broker.core.share_group import heartbeat as rules
@@ -150,10 +151,10 @@ class World:
             return error.code
         return ErrorCode.NONE
 
-    def alter(self, name: str, *indexes: int) -> ErrorCode:
+    def alter(self, name: str, *indexes: int, room_bytes: int = MEMBERS_BYTES_MAX) -> ErrorCode:
         topic = self.topics.get(name)
         wanted = {} if topic is None else {topic.topic_id: NamedPartitions(name, frozenset(indexes))}
-        code = self.command(partial(administration.alter, wanted=wanted), may_create=True)
+        code = self.command(partial(administration.alter, wanted=wanted, room_bytes=room_bytes), may_create=True)
         if code is ErrorCode.NONE and wanted:
             self.asked.append({topic_id: topic.partitions for topic_id, topic in wanted.items()})
         return code

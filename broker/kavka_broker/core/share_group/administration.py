@@ -7,11 +7,12 @@ steps: it writes the change down, asks the share coordinator, and writes down wh
 from collections.abc import Iterable
 from dataclasses import replace
 
+from kavka_broker.core.consumer_group.heartbeat import NO_ROOM
 from kavka_broker.core.consumer_group.subscribed_topics import Described, Topics
 from kavka_broker.core.share_group import state_partitions
 from kavka_broker.core.share_group.heartbeat import ShareChange
 from kavka_broker.core.share_group.records import states_record
-from kavka_broker.core.share_group.state import Named, ShareGroup, StatePartitions
+from kavka_broker.core.share_group.state import Named, ShareGroup, StatePartitions, size_of
 from kavka_broker.core.share_group.state_partitions import Partitions
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
@@ -33,12 +34,15 @@ def require_empty(group: ShareGroup) -> None:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
 
 
-def alter(group: ShareGroup, wanted: Named) -> ShareChange:
-    """Decide to initialize partitions at other offsets. Raises BrokerError."""
+def alter(group: ShareGroup, wanted: Named, room_bytes: int) -> ShareChange:
+    """Decide to initialize partitions at other offsets. The group may grow by `room_bytes`. Raises BrokerError."""
     require_empty(group)
     if not wanted:
         return ShareChange()
-    change = _changed(group, state_partitions.begin(group.states, wanted))
+    states = state_partitions.begin(group.states, wanted)
+    if size_of(states) - size_of(group.states) > room_bytes:
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
+    change = _changed(group, states)
     return replace(change, initialize=wanted, state_epoch=group.epoch)
 
 
