@@ -181,19 +181,30 @@ class ShareStateClient:
             await asyncio.sleep(AGAIN_MS / 1000)
 
     async def _ask_once(self, kind: Kind, group_id: str, asked: Mapping[Place, Any]) -> dict[Place, Any]:
-        results: dict[Place, Any] = {}
         by_leader: dict[int, list[Place]] = {}
         for number, place in enumerate(asked, 1):
             by_leader.setdefault(self._leader_of(group_id, place), []).append(place)
             if number % PER_TURN_MAX == 0:
                 await asyncio.sleep(0)
-        for leader, places in by_leader.items():
-            size = PER_TURN_MAX if leader == self._node_id else PER_REQUEST_MAX
-            for start in range(0, len(places), size):
-                some = places[start : start + size]
-                results |= dict.fromkeys(some, ErrorCode.COORDINATOR_NOT_AVAILABLE)
-                results |= await self._ask_leader(leader, _request(kind, group_id, some, asked))
-                await asyncio.sleep(0)
+        results: dict[Place, Any] = dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        # At the same time: a broker that does not answer holds up its own share partitions alone.
+        asking = (self._ask_broker(kind, group_id, leader, places, asked) for leader, places in by_leader.items())
+        for told in await asyncio.gather(*asking):
+            results |= told
+        return results
+
+    async def _ask_broker(
+        self, kind: Kind, group_id: str, broker: int, places: Sequence[Place], asked: Mapping[Place, Any]
+    ) -> dict[Place, Any]:
+        """Return what a broker answers to requests for these places, until it does not answer one."""
+        results: dict[Place, Any] = {}
+        size = PER_TURN_MAX if broker == self._node_id else PER_REQUEST_MAX
+        for start in range(0, len(places), size):
+            told = await self._ask_leader(broker, _request(kind, group_id, places[start : start + size], asked))
+            if not told:
+                break
+            results |= told
+            await asyncio.sleep(0)
         return results
 
     def _leader_of(self, group_id: str, place: Place) -> int:
