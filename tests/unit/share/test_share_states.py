@@ -113,3 +113,15 @@ def test_a_group_begins_at_an_offset_or_at_one_that_is_not_chosen_yet() -> None:
     assert code_of(lambda: log.begin(start_offset=-5)) is ErrorCode.INVALID_REQUEST
     log.begin(start_offset=0)
     assert code_of(lambda: log.write(start=-2)) is ErrorCode.INVALID_REQUEST
+
+
+def test_the_share_partitions_of_a_group_have_its_name_in_common() -> None:
+    log = Log()
+    for index in (0, 1, 0, 2):
+        name = b"a group".decode()  # as each record of a log that is read has a name of its own
+        log.add(log.states.initialize(SharePartitionKey(name, bytes(16), index), 1, 0, 1000))
+    assert len({id(key.group_id) for key in log.states.by_key}) == 1
+    for key in list(log.states.by_key):
+        log.add(log.states.delete(key))
+    log.begin()
+    assert list(log.states.by_key) == [KEY]

@@ -72,6 +72,7 @@ class ShareStates:
 
     def __init__(self, updates_max: int) -> None:
         self.by_key: dict[SharePartitionKey, ShareState] = {}
+        self._groups: dict[str, tuple[str, int]] = {}  # the name of each group, and how many states have it
         self._updates_max = updates_max
 
     def lowest_offset(self) -> Generator[None, None, int | None]:
@@ -156,17 +157,34 @@ class ShareStates:
         """Take over a record of the log."""
         match key, value:
             case ShareSnapshotKey(), None:
-                self.by_key.pop(_key(key), None)
+                self._forget(_key(key))
             case ShareSnapshotKey(), ShareSnapshotValue():
-                self.by_key[_key(key)] = _of_snapshot(value, offset)
+                self._put(_key(key), _of_snapshot(value, offset))
             case ShareUpdateKey(), ShareUpdateValue():
                 known = self.by_key.get(_key(key))
                 if known is None:  # its snapshot was pruned, so a later record ends or replaces it
                     known = ShareState(value.snapshot_epoch, 0, 0, UNSET, UNSET, (), snapshot_offset=offset)
                 merged = _merged(known, value)
-                self.by_key[_key(key)] = replace(merged, updates=known.updates + 1, written_ms=timestamp_ms)
+                self._put(_key(key), replace(merged, updates=known.updates + 1, written_ms=timestamp_ms))
             case _:
                 pass  # a tombstone of an update means nothing
+
+    def _put(self, key: SharePartitionKey, state: ShareState) -> None:
+        """Keep a state. The keys of one group share its name, which each record of the log has by itself."""
+        if key not in self.by_key:
+            group_id, count = self._groups.get(key.group_id, (key.group_id, 0))
+            self._groups[group_id] = group_id, count + 1
+            key = key._replace(group_id=group_id)
+        self.by_key[key] = state
+
+    def _forget(self, key: SharePartitionKey) -> None:
+        if self.by_key.pop(key, None) is None:
+            return
+        group_id, count = self._groups[key.group_id]
+        if count > 1:
+            self._groups[group_id] = group_id, count - 1
+        else:
+            del self._groups[group_id]
 
 
 def _check_start(start_offset: int) -> None:
