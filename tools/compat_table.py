@@ -73,7 +73,9 @@ NOTES = """\
   down where a group begins before it serves it, and the start with each acknowledgement: START-OFFSET of
   kafka-share-groups may be ahead of Apache Kafka's, the lag is the same. A batch that is larger than
   share.partition.max.record.locks is delivered in parts. Members do not get markers and, with read_committed, aborted
-  records. The parts of this are in no simulation yet, and there are no dead letters (KIP-1191), as in 4.3.1.
+  records. After an unclean election of a partition, records that take the offsets of lost ones may count as delivered.
+  Share groups are played in a simulation of their own and not in each of its seeds yet. There are no dead letters
+  (KIP-1191), as in 4.3.1.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

@@ -43,10 +43,11 @@ from kavka_broker.request.registry import FETCH_BYTES_MAX, api
 from kavka_broker.request.share_acknowledgements import (
     PARTITION_COST,
     Place,
-    acknowledge_all,
+    begin_all,
     check_member,
     is_served,
     said_in,
+    settled,
 )
 from kavka_broker.request.throttling import throttle
 from kavka_broker.request.topic_quota import charge_fetched
@@ -78,11 +79,11 @@ async def share_fetch(request: ShareFetchRequest, broker: Broker, client: Client
         return ShareFetchResponse(error_code=error.code, error_message=error.message or None)
     refuses = refusal_of(broker, client)
     said = await broker.slices.whole(said_in(request.topics, Cost()))
-    acknowledging = asyncio.ensure_future(acknowledge_all(key, said, refuses, broker, renews=request.is_renew_ack))
+    begun = await begin_all(key, said, refuses, broker, renews=request.is_renew_ack)
     outcome = Outcome()
     if request.share_session_epoch != FINAL_EPOCH and not request.is_renew_ack:
         outcome = await fetch(request, session, refuses, broker, client)
-    problems = await acknowledging
+    problems = await settled(begun)
     if request.share_session_epoch == FINAL_EPOCH:
         broker.as_broker.sharing.fetches.leave(session)
     return await broker.slices.whole(answer(request, outcome, problems, broker, client))

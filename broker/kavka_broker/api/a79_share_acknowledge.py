@@ -28,10 +28,11 @@ from kavka_broker.request.registry import FETCH_BYTES_MAX, api
 from kavka_broker.request.share_acknowledgements import (
     PARTITION_COST,
     Place,
-    acknowledge_all,
+    begin_all,
     check_member,
     is_served,
     said_in,
+    settled,
 )
 
 
@@ -51,7 +52,7 @@ async def share_acknowledge(
         return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message or None)
     said = await broker.slices.whole(said_in(request.topics, Cost()))
     refuses = refusal_of(broker, client)
-    problems = await acknowledge_all(key, said, refuses, broker, renews=request.is_renew_ack)
+    problems = await settled(await begin_all(key, said, refuses, broker, renews=request.is_renew_ack))
     if request.share_session_epoch == FINAL_EPOCH:
         shares.leave(session)
     return await broker.slices.whole(answer(request, problems, broker, client))

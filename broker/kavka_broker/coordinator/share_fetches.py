@@ -196,7 +196,7 @@ class ShareFetches:
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
-    async def acknowledge(
+    async def begin_acknowledging(
         self,
         key: SessionKey,
         place: Place,
@@ -204,14 +204,14 @@ class ShareFetches:
         refuses: Refuses | None,
         *,
         may_renew: bool = True,
-    ) -> None:
-        """Take what a member says of a partition's records. Raises BrokerError."""
+    ) -> "asyncio.Future[ErrorCode] | None":
+        """Take what a member says of a partition's records, as `ShareLeader` does. Raises BrokerError."""
         self._lead(place, refuses)
         leader = self._leaders.get((key.group_id, place))
         if leader is None or leader.window is None:
             # Another broker, or another run of this one, has given these records out: they are not acquired here.
             raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The records are not acquired from this broker.")
-        await leader.acknowledge(key.member_id, said, may_renew=may_renew)
+        return await leader.begin_acknowledging(key.member_id, said, may_renew=may_renew)
 
     # --- fetches ------------------------------------------------------------------------------------------------
 

@@ -216,10 +216,18 @@ class ShareLeader:
 
     async def acknowledge(self, member: str, said: Sequence[Acknowledgement], *, may_renew: bool = True) -> None:
         """Take what a member says of its records; returns when that is written down. Raises BrokerError."""
-        answered = await self._slices.whole(self._take(self._window(), member, said, may_renew=may_renew))
+        answered = await self.begin_acknowledging(member, said, may_renew=may_renew)
         error = ErrorCode.NONE if answered is None else await answered
         if error is not ErrorCode.NONE:
             raise BrokerError(error)
+
+    async def begin_acknowledging(
+        self, member: str, said: Sequence[Acknowledgement], *, may_renew: bool = True
+    ) -> "asyncio.Future[ErrorCode] | None":
+        """Take what a member says of its records: from then on no fetch acquires them. Returns a future of what becomes
+        of it, None where nothing is to be written down. Raises BrokerError.
+        """
+        return await self._slices.whole(self._take(self._window(), member, said, may_renew=may_renew))
 
     def _take(
         self, window: SharePartition, member: str, said: Sequence[Acknowledgement], *, may_renew: bool

@@ -19,6 +19,8 @@ PARTITION_COST: Final = 4
 """The cost of a partition of a request or an answer, of a slice."""
 
 Place = tuple[bytes, int]
+Begun = BrokerError | asyncio.Future[ErrorCode] | None
+"""The refusal of what is said of a partition, a future of what becomes of it, or None where that is over."""
 
 
 class Topic(Protocol):
@@ -57,25 +59,37 @@ def said_in(topics: Iterable[Topic], cost: Cost) -> Work[dict[Place, list[Acknow
     return said
 
 
-async def acknowledge_all(
+async def begin_all(
     key: SessionKey,
     said: Mapping[Place, Sequence[Acknowledgement]],
     refuses: Refuses | None,
     broker: Broker,
     *,
     renews: bool,
-) -> dict[Place, BrokerError | None]:
-    """Take what a member says of partitions' records; returns what was refused, and None for the others."""
+) -> dict[Place, Begun]:
+    """Take what a member says of partitions' records: no fetch acquires them meanwhile, and none could have before."""
     may_renew = renews and broker.as_broker.sharing.fetches.settings(key.group_id).renew_acknowledge_enable
-    begun: list[asyncio.Task[BrokerError | None]] = []
+    tasks: list[asyncio.Task[Begun]] = []
     async for some in broker.slices.in_turns(list(said.items()), PLACES_PER_TURN):
         for place, of_place in some:
-            work = _acknowledge(key, place, of_place, refuses, broker, may_renew=may_renew)
-            begun.append(asyncio.ensure_future(work))
-    return dict(zip(said, await asyncio.gather(*begun), strict=True))
+            work = _begin(key, place, of_place, refuses, broker, may_renew=may_renew)
+            tasks.append(asyncio.ensure_future(work))
+    return dict(zip(said, await asyncio.gather(*tasks), strict=True))
 
 
-async def _acknowledge(
+async def settled(begun: Mapping[Place, Begun]) -> dict[Place, BrokerError | None]:
+    """Return what was refused, and None for the other partitions, when all of it is written down."""
+    problems: dict[Place, BrokerError | None] = {}
+    for place, answer in begun.items():
+        if isinstance(answer, asyncio.Future):
+            error = await answer
+            problems[place] = None if error is ErrorCode.NONE else BrokerError(error)
+        else:
+            problems[place] = answer
+    return problems
+
+
+async def _begin(
     key: SessionKey,
     place: Place,
     said: Sequence[Acknowledgement],
@@ -83,9 +97,9 @@ async def _acknowledge(
     broker: Broker,
     *,
     may_renew: bool,
-) -> BrokerError | None:
+) -> Begun:
     try:
-        await broker.as_broker.sharing.fetches.acknowledge(key, place, said, refuses, may_renew=may_renew)
+        fetches = broker.as_broker.sharing.fetches
+        return await fetches.begin_acknowledging(key, place, said, refuses, may_renew=may_renew)
     except BrokerError as error:
         return error.as_value()
-    return None

@@ -550,3 +550,19 @@ def test_one_connection_ends_many_sessions_in_turns(tmp_path: Path, monkeypatch:
         assert released == [f"m{number}" for number in range(8)], "the others held nothing"
 
     play(tmp_path, scenario)
+
+
+def test_what_a_fetch_brings_is_taken_before_it_acquires(tmp_path: Path) -> None:
+    """A member whose lock has ended does not accept by accident what the same request gives it again."""
+
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await member.acquire()
+        (leader,) = inside.broker.as_broker.sharing.fetches.share_partitions
+        assert leader.window is not None
+        leader.window.expire(float("inf"), leader.limits)
+        data = data_of(await member.fetch((0, 8, ACCEPT)))
+        assert data is not None
+        assert data.acknowledge_error_code == ErrorCode.INVALID_RECORD_STATE
+        assert [part.delivery_count for part in data.acquired_records] == [2, 2, 2]
+
+    play(tmp_path, scenario)
