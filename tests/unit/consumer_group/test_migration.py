@@ -283,6 +283,30 @@ def test_classic_members_alone_join_again_when_one_has_left() -> None:
     assert held(world.group) == {"A": [0, 1, 2, 3]}
 
 
+@pytest.mark.parametrize("waits", [False, True], ids=["has its target", "waits for another"])
+def test_a_classic_member_joins_again_though_a_member_of_the_new_protocol_hangs(waits: bool) -> None:
+    world = World(ConsumerGroupSettings(assignment_interval_ms=1_000), t=4)
+    beat(world, "C")
+    join(world, "B")
+    world.now_ms += 1_000
+    join(world, "A")
+    if not waits:
+        for _ in range(3):
+            for name in ("C", "B", "A"):
+                member = world.group.members[name]
+                indexes = [index for indexes in world.group.target_of(name).values() for index in indexes]
+                if member.classic is None:
+                    beat(world, name, member.epoch, owned={b"t" * 16: indexes})
+                else:
+                    join(world, name, owned=indexes)
+    member = world.group.members["A"]
+    assert (member.state is MemberState.UNRELEASED_PARTITIONS) == waits
+    world.fence("B")
+    assert world.group.epoch > world.group.assignment_epoch
+    assert not classic_members.has_to_rejoin(world.group, member, world.settings, world.now_ms), "within the interval"
+    assert classic_members.has_to_rejoin(world.group, member, world.settings, world.now_ms + 1_000)
+
+
 def test_a_static_member_changes_its_protocol_without_leaving() -> None:
     world = mixed(t=4)
     join(world, "", instance_id="s", new_member_id="S1")

@@ -135,16 +135,15 @@ def check_sync(group: ConsumerGroup, member: ConsumerMember, protocol_type: str 
 
 
 def has_to_rejoin(group: ConsumerGroup, member: ConsumerMember, settings: ConsumerGroupSettings, now_ms: int) -> bool:
-    """Whether the member is to join again: there is a step that it can take towards its target, or no member of the new
-    protocol is there whose heartbeat would compute one.
+    """Whether the member is to join again: there is a step that it can take towards its target, or a target may be
+    computed. Members of the new protocol may compute it too, but one that hangs or is away does not.
     """
     if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
-    if member.state is MemberState.UNRELEASED_PARTITIONS:
-        return not _waits(group, member)
-    is_alone = group.classic_count == len(group.members)
     is_behind = group.epoch > group.assignment_epoch
-    return is_alone and is_behind and is_due(group.assigned_at_ms, settings.assignment_interval_ms, now_ms)
+    if is_behind and is_due(group.assigned_at_ms, settings.assignment_interval_ms, now_ms):
+        return True
+    return member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
 
 
 def _waits(group: ConsumerGroup, member: ConsumerMember) -> bool:
