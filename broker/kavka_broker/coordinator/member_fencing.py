@@ -60,8 +60,8 @@ class MemberFencing:
             """Raises BrokerError where the member was heard of while others had their turns, or has gone."""
             group = self._existing(group_id)
             member = group.members.get(member_id)
-            is_heard = self.timers.is_running(group_id, kind, member_id)
-            if member is None or is_heard or not is_due(member, kind, epoch):
+            is_overdue = self.timers.is_overdue(group_id, kind, member_id)
+            if member is None or not is_overdue or not is_due(member, kind, epoch):
                 raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
             around = self._around()
             decide = partial(rules.fence, members=[member], settings=self._settings(group_id), around=around)
@@ -91,8 +91,11 @@ class MemberFencing:
     def _not_fenced(
         self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None, error: BrokerError
     ) -> None:
-        """Try again where the end could not be written; there is nothing to do where nothing was due."""
+        """Try again where the end could not be written; there is nothing to do where nothing is due."""
+        if not self.timers.is_overdue(group_id, kind, member_id):
+            return
         if self._log.is_closed or error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
+            self.timers.stop(group_id, kind, member_id)
             return
         log.warning("member.not_fenced", group=group_id, member=member_id, reason=str(error))
         self.timers.start(group_id, kind, member_id, FENCE_AGAIN_MS, epoch)

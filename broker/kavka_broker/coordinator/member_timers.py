@@ -23,15 +23,18 @@ Expired = Callable[[str, TimerKind, str, int | None], None]
 
 
 class MemberTimers:
-    """The timers of all members; one of each kind a member."""
+    """The timers of all members; one of each kind a member. One that has fired is overdue until it is stopped, or
+    started again: its member may be heard of before the event of its silence has its turn.
+    """
 
     def __init__(self, timers: Timers, expired: Expired) -> None:
         self._timers = timers
         self._expired = expired
-        self._running: dict[str, dict[tuple[TimerKind, str], Timer]] = {}
+        self._running: dict[str, dict[tuple[TimerKind, str], Timer | None]] = {}  # None: overdue
 
-    def is_running(self, group_id: str, kind: TimerKind, member_id: str) -> bool:
-        return (kind, member_id) in self._running.get(group_id, {})
+    def is_overdue(self, group_id: str, kind: TimerKind, member_id: str) -> bool:
+        """Whether the timer has fired, and was neither stopped nor started since."""
+        return self._running.get(group_id, {}).get((kind, member_id), self) is None
 
     def start(self, group_id: str, kind: TimerKind, member_id: str, delay_ms: int, epoch: int | None = None) -> None:
         """Start a timer, or start it again."""
@@ -42,8 +45,8 @@ class MemberTimers:
         timers[kind, member_id] = self._timers.after(delay_ms, self._fire, group_id, kind, member_id, epoch)
 
     def start_if_absent(self, group_id: str, kind: TimerKind, member_id: str, delay_ms: int) -> None:
-        """Start a timer, unless it runs."""
-        if not self.is_running(group_id, kind, member_id):
+        """Start a timer, unless it runs or is overdue."""
+        if (kind, member_id) not in self._running.get(group_id, {}):
             self.start(group_id, kind, member_id, delay_ms)
 
     def stop_member(self, group_id: str, member_id: str) -> None:
@@ -55,12 +58,16 @@ class MemberTimers:
         running = self._running.get(group_id, {}).get((kind, member_id))
         if running is not None:
             running.cancel()
-        self._forget(group_id, kind, member_id)
+        timers = self._running.get(group_id, {})
+        timers.pop((kind, member_id), None)
+        if not timers:
+            self._running.pop(group_id, None)
 
     def stop_all(self, group_id: str) -> None:
         """Stop the timers of a group."""
         for timer in self._running.pop(group_id, {}).values():
-            timer.cancel()
+            if timer is not None:
+                timer.cancel()
 
     def close(self) -> None:
         """Stop all timers."""
@@ -68,11 +75,5 @@ class MemberTimers:
             self.stop_all(group_id)
 
     def _fire(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
-        self._forget(group_id, kind, member_id)
+        self._running[group_id][kind, member_id] = None
         self._expired(group_id, kind, member_id, epoch)
-
-    def _forget(self, group_id: str, kind: TimerKind, member_id: str) -> None:
-        timers = self._running.get(group_id, {})
-        timers.pop((kind, member_id), None)
-        if not timers:
-            self._running.pop(group_id, None)

@@ -252,7 +252,7 @@ class ShareGroups:
             """Raises BrokerError where the member was heard of while others had their turns, or has gone."""
             group = self.existing(group_id)
             member = group.members.get(member_id)
-            if member is None or self._timers.is_running(group_id, TimerKind.SESSION, member_id):
+            if member is None or not self._timers.is_overdue(group_id, TimerKind.SESSION, member_id):
                 raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
             return Command(group, partial(rules.fence, member=member, topics=self._topics.topics), self._around())
 

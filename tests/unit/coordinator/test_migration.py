@@ -291,6 +291,40 @@ def test_a_classic_member_that_does_not_go_on_is_fenced(steps: str, after_ms: in
     play(scenario)
 
 
+@pytest.mark.parametrize("steps", ["join", "sync"])
+def test_a_classic_member_is_not_fenced_that_goes_on_before_its_end_has_its_turn(
+    steps: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        stable(world)
+        beat(world, "C", 0)
+        if steps == "sync":
+            join(world, "A", owned=[0, 1, 2])
+        for step in range(15):  # A has 30 s for its JoinGroup, or its SyncGroup
+            world.shard.heartbeat("g", 1, "B", None)
+            if steps == "join" or step > 1:  # which would ask A for another JoinGroup
+                world.shard.heartbeat("g", 1, "A", None)
+            beat(world, "C", 2)
+            world.advance(1_990)
+        held = Held(monkeypatch)
+        monkeypatch.setattr(classic_members, "DEPARTURES_MAX", 0)
+        gone = asyncio.ensure_future(world.shard.leave("g", [Departure("B")]))  # type: ignore[arg-type]
+        await held.began.wait()
+        answer = join(world, "A", owned=[0, 1, 2]) if steps == "join" else None
+        world.shard.heartbeat("g", 1, "A", None)
+        world.advance(500)
+        if answer is None:
+            answer = sync(world, "A", 1)
+        held.may_go_on.set()
+        assert await gone == [ErrorCode.NONE]
+        assert (await answer).error_code == 0
+        assert await world.shard.leave("g", [Departure("X")]) == [ErrorCode.UNKNOWN_MEMBER_ID]  # type: ignore[misc]
+        assert consumers(world).members.keys() == {"A", "C"}
+
+    play(scenario)
+
+
 def test_a_client_without_an_id_is_given_one() -> None:
     async def scenario() -> None:
         world = world_with_topic()
