@@ -172,6 +172,18 @@ def test_a_sync_that_waits_in_a_classic_group_is_told_to_join_again() -> None:
     play(scenario)
 
 
+def test_members_of_a_first_rebalance_are_assigned_partitions_when_a_member_without_topics_upgrades_it() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        waiting = join(world, new_member_id="A")
+        beat(world, "C", 0, topics=())
+        assert code(waiting) is ErrorCode.REBALANCE_IN_PROGRESS
+        joined = join(world, "A").result()
+        assert has(sync(world, "A", joined.generation_id)) == list(range(PARTITIONS))
+
+    play(scenario)
+
+
 def test_an_upgrade_that_cannot_be_written_changes_nothing() -> None:
     async def scenario() -> None:
         world = world_with_topic()

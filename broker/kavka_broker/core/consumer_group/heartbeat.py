@@ -434,11 +434,12 @@ def _names(
 def _assign(view: View, epoch: int, settings: ConsumerGroupSettings, around: Surroundings, change: Change) -> Target:
     """Compute the target of this epoch, with a record for each member whose target changes; returns the member's."""
     group, members = view.group, view.members()
-    if epoch == FIRST_EPOCH:  # nothing is subscribed to: what comes next need not wait for the interval
-        change.records.append(target_epoch_record(group.group_id, epoch, 0))
-        return {}
     named = {member.member_id: view.topics_of(member) for member in members}
     names = sorted(frozenset[str]().union(*named.values()))
+    # In its first epoch a group may have members that subscribe to something only where it was upgraded.
+    if epoch == FIRST_EPOCH and not names:  # what comes next need not wait for the interval
+        change.records.append(target_epoch_record(group.group_id, epoch, 0))
+        return {}
     known = {topic.name: topic for topic in map(around.topics.get, names) if topic is not None}
     subscribers = [
         Subscriber(
