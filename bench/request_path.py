@@ -92,10 +92,14 @@ class RequestPath:
         state = PartitionState((NODE_ID,), (NODE_ID,), NODE_ID)
         host: Any = SimpleNamespace(lag_ms_max=0.0, contact=None, eligible=None, hurries_high_watermark=False)
         self.partition = Partition(TOPIC, 0, self.log, state, NODE_ID, self.clock, host)
-        replicas: Any = SimpleNamespace(
+        partitions: Any = SimpleNamespace(
             leader=lambda *_: self.partition,
             replica=lambda *_: self.partition,
             get=lambda *_: self.partition,
+        )
+        replicas: Any = SimpleNamespace(
+            partitions=partitions,
+            throttles=None,
             openings=SimpleNamespace(is_securing=False),
         )
         absent: Any = None  # no topic ids, and nothing that waits
@@ -104,6 +108,7 @@ class RequestPath:
             config={"fetch.max.bytes": 55 * 1024 * 1024, "replica.selector.class": ""},
             quotas=ClientQuotas(),
             replicas=replicas,
+            partitions=partitions,
             fetches=Fetches(NODE_ID, FetchSessions(1000, lambda: 1), replicas, absent, self.clock, absent),
             timers=None,
             authorizer=None,

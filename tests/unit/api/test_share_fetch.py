@@ -253,7 +253,7 @@ def test_sessions_have_a_bound(tmp_path: Path) -> None:
         other = Member(await inside.connect(), member.topic_id, "other")
         assert (await other.fetch(wait_ms=0)).error_code == ErrorCode.SHARE_SESSION_LIMIT_REACHED
 
-    play(tmp_path, scenario, {"group.share.max.share.sessions": "1"})
+    play(tmp_path, scenario, {"group.share.max.share.sessions": "1", "group.share.max.size": "1"})
 
 
 def test_locks_are_renewed(tmp_path: Path) -> None:

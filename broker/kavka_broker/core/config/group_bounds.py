@@ -19,6 +19,10 @@ def check_share_groups(number: Callable[[str], int]) -> None:
     """Check the keys `group.share.*`, by their numbers. Raises ConfigError."""
     _check_bounds("group.share", BOUNDED + BOUNDED_SHARES, number)
     _check_heartbeats("group.share", number)
+    key, size_key = "group.share.max.share.sessions", "group.share.max.size"
+    sessions, size = number(key), number(size_key)
+    if sessions < size:
+        raise ConfigError(key, f"{sessions} are fewer than one for each member of a group: {size_key}={size}")
 
 
 def _check_bounds(groups: str, names: tuple[str, ...], number: Callable[[str], int]) -> None:
