@@ -61,9 +61,11 @@ NOTES = """\
   still consume, also where Apache Kafka forgets it: what a member has yet to give up (its target is what Apache Kafka
   goes by), and what a cooperative member owned when it joined last and is not assigned any more. A group that comes
   back with a static member rebalances unless all its members have their targets. A large group that changes meanwhile
-  answers COORDINATOR_LOAD_IN_PROGRESS, and the member comes again. Where the policy keeps a group of classic members
-  alone a consumer group, one of them is told to join again when another has left; in Apache Kafka its partitions have
-  no member until one joins.
+  answers COORDINATOR_LOAD_IN_PROGRESS, and the member comes again. A group whose classic record would be larger than
+  max.message.bytes stays a consumer group when its last member of KIP-848 goes.
+  Where a group's epoch has no assignment yet after group.consumer.assignment.interval.ms, its classic members are told
+  to join again, so that what one of them leaves does not wait for a member of KIP-848 that hangs; in Apache Kafka it
+  waits until such a member heartbeats, or one joins.
 - A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
   kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
   (docs/adr/0040).

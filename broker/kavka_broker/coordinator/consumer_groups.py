@@ -158,6 +158,7 @@ class ConsumerGroups:
             self._clock.now_ms(),
             matched or {},
             MEMBERS_BYTES_MAX - self._size_bytes,
+            self._log.batch_bytes_max,
         )
 
     def _hearing(

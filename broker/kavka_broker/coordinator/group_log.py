@@ -30,6 +30,11 @@ class GroupLog:
         self._in_flight: Counter[str] = Counter()  # appends of each group that are not committed yet
         self.is_closed = False
 
+    @property
+    def batch_bytes_max(self) -> int:
+        """Of a batch that the log takes."""
+        return self._partition.log.config.max_message_bytes
+
     def open(self) -> None:
         """Begin to append. What is in the log may not be committed yet."""
         self._last_offset = self._partition.log.log_end_offset - 1

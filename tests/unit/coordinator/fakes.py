@@ -75,6 +75,8 @@ class FakePartition:
     def append(self, batch: memoryview, _acks: int, _origin: Origin) -> Appended:
         if self.refuses is not None:
             raise BrokerError(self.refuses)
+        if len(batch) > self.log.config.max_message_bytes:
+            raise BrokerError(ErrorCode.MESSAGE_TOO_LARGE)
         count, base_offset = len(read_records(batch)), self.log.log_end_offset
         self.log.batches.append(base_offset.to_bytes(8, "big") + bytes(batch[8:]))
         self.log.log_end_offset += count

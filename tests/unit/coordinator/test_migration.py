@@ -9,6 +9,7 @@ import pytest
 
 from kavka_broker.coordinator import classic_members, group_commands
 from kavka_broker.coordinator.group_loading import load
+from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.consumer_group import classic_snapshot
 from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.heartbeat import Change
@@ -26,6 +27,8 @@ from tests.unit.coordinator.fakes import World, play
 
 PARTITIONS = 6
 SETTINGS = ConsumerGroupSettings(assignment_interval_ms=0)
+BATCH_BYTES_MAX = 400
+"""Takes a command of a member, and not a classic group of two."""
 DELAY_MS = 3_000  # group.initial.rebalance.delay.ms
 
 
@@ -43,9 +46,9 @@ def join(world: World, member_id: str = "", owned: Any = (), **fields: Any) -> A
     return token
 
 
-def sync(world: World, member_id: str, generation: int, **assignments: bytes) -> Any:
+def sync(world: World, member_id: str, generation: int, instance_id: str | None = None, **assignments: bytes) -> Any:
     token = world.token()
-    world.shard.sync("g", Sync(token, generation, member_id, None, "consumer", "range", assignments))
+    world.shard.sync("g", Sync(token, generation, member_id, instance_id, "consumer", "range", assignments))
     return token
 
 
@@ -259,6 +262,39 @@ def test_the_end_of_the_last_new_member_makes_a_classic_group_that_rebalances(en
         sync(world, "A", epoch + 1, A=assignment(0, 1), B=assignment(2, 3))
         assert has(sync(world, "B", epoch + 1)) == [2, 3]
         await check_replay(world)
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("ends", ["leaves", "is fenced", "is replaced"])
+def test_a_group_that_does_not_fit_into_a_classic_record_stays_a_consumer_group(ends: str) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        stable(world)
+        beat(world, "C", 0, instance_id="c")
+        world.partition.log.config = LogConfig(max_message_bytes=BATCH_BYTES_MAX)
+        if ends == "leaves":
+            beat(world, "C", -1, instance_id="c")
+        if ends == "is replaced":
+            beat(world, "C", -2, instance_id="c")
+            assert join(world, instance_id="c", new_member_id="D").result().error_code == 0
+        names = "ABD" if ends == "is replaced" else "AB"
+        kept: dict[str, list[int]] = {name: [] for name in names}
+        for _ in range(50):
+            world.advance(1_000)
+            for name in names:
+                instance = "c" if name == "D" else None
+                joined = join(world, name, kept[name], instance_id=instance).result()
+                kept[name] = has(sync(world, name, joined.generation_id, instance))
+        assert consumers(world).members.keys() == set(names)
+        assert sorted(index for indexes in kept.values() for index in indexes) == list(range(PARTITIONS))
+        await check_replay(world)
+        world.partition.log.config = LogConfig()
+        world.shard.consumers.timers.close()
+        left = world.shard.leave("g", [Departure("B")])
+        assert not isinstance(left, list)
+        assert await left == [ErrorCode.NONE]
+        assert world.shard.image.groups["g"].members.keys() == set(names) - {"B"}, "it fits by now"
 
     play(scenario)
 

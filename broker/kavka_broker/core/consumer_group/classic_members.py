@@ -5,13 +5,13 @@ target. It is answered at once; no member leads, and SyncGroup hands out what th
 generation is its epoch. A member that has to take a step is told so by REBALANCE_IN_PROGRESS, and joins again.
 
 A static member of the classic protocol may take the place of the last member of the new one: the group is a classic one
-from then on.
+from then on, unless its record would be too large.
 """
 
 from collections.abc import Collection
 
 from kavka_broker.core.consumer_group.checks import Heartbeat, member_of, require_instance
-from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded
+from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded, fits
 from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings, heartbeat, is_due
 from kavka_broker.core.consumer_group.records import replay
 from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX, ConsumerGroupSettings, MigrationPolicy
@@ -59,8 +59,11 @@ def join(group: ConsumerGroup, command: Join, settings: ConsumerGroupSettings, a
     change.has_to_rebalance = is_stale or not all(
         has_reached(member, after.assignment_epoch) for member in after.members.values()
     )
-    change.classic = downgraded(after, (), around.topics, around.now_ms, generation=group.epoch)
-    change.records = downgrade_records(group, change.classic)
+    classic = downgraded(after, (), around.topics, around.now_ms, generation=group.epoch)
+    records = downgrade_records(group, classic)
+    if not fits(records, around.batch_bytes_max):
+        return heartbeat(group, beat, settings, around)
+    change.classic, change.records = classic, records
     return change
 
 

@@ -12,12 +12,13 @@ from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember, Owned
 from kavka_broker.core.consumer_group.subscribed_topics import Topics
 from kavka_broker.core.group.embedded_protocol import CONSUMER_PROTOCOL_TYPE, frame_assignment, version_of
-from kavka_broker.core.group.persistence import record_of
-from kavka_broker.core.group.records import KeyedRecord, group_record
+from kavka_broker.core.group.persistence import record_of, size_bytes_min
+from kavka_broker.core.group.records import KeyedRecord, batch_of, group_record
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.protocol.messages.consumer_protocol_assignment import ConsumerProtocolAssignment, TopicPartition
+from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 
-__all__ = ["downgrade_records", "downgraded", "framed_assignment", "may_downgrade"]
+__all__ = ["downgrade_records", "downgraded", "fits", "framed_assignment", "may_downgrade"]
 
 
 def may_downgrade(group: ConsumerGroup, gone: Sequence[ConsumerMember], settings: ConsumerGroupSettings) -> bool:
@@ -53,6 +54,15 @@ def downgrade_records(group: ConsumerGroup, classic: ClassicGroup) -> list[Keyed
     """The records that end the group, and make it this classic one."""
     assignments = {member.member_id: member.assignment for member in classic.members.values()}
     return [*group_tombstones(group), group_record(group.group_id, record_of(classic, assignments))]
+
+
+def fits(records: Sequence[KeyedRecord], bytes_max: int) -> bool:
+    """Whether the records of a downgrade fit into a batch: members of a consumer group have a record each, and those of
+    a classic group one together.
+    """
+    value = records[-1].value
+    assert isinstance(value, GroupMetadataValue), f"the last record is {records[-1].key}"
+    return size_bytes_min(value) <= bytes_max and len(batch_of(records, 0)) <= bytes_max
 
 
 def _classic_member(member: ConsumerMember) -> Member:

@@ -19,7 +19,7 @@ from typing import Final
 from kavka_broker.core.consumer_group.assignors import ASSIGNORS, Subscriber
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_epoch, member_of, require_instance
 from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot
-from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded, may_downgrade
+from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded, fits, may_downgrade
 from kavka_broker.core.consumer_group.reconciliation import Goal, reconcile
 from kavka_broker.core.consumer_group.records import (
     assigned_record,
@@ -77,7 +77,8 @@ __all__ = [
 class Surroundings:
     """What a command finds outside of its group.
 
-    `matched` has the topics of expressions that were matched just now. `room_bytes` is what members may grow by.
+    `matched` has the topics of expressions that were matched just now. `room_bytes` is what members may grow by, and
+    `batch_bytes_max` what the log takes at once.
     """
 
     topics: Topics
@@ -85,6 +86,7 @@ class Surroundings:
     now_ms: int
     matched: Mapping[str, frozenset[str]] = field(default_factory=dict)
     room_bytes: int = MEMBERS_BYTES_MAX
+    batch_bytes_max: int = MEMBERS_BYTES_MAX
 
 
 @dataclass(slots=True)
@@ -253,12 +255,14 @@ def fence(
     group: ConsumerGroup, members: Sequence[ConsumerMember], settings: ConsumerGroupSettings, around: Surroundings
 ) -> Change:
     """Decide on the end of members: their partitions are free, and the others get them as they heartbeat. Where all
-    others speak the classic protocol, the group does too from then on.
+    others speak the classic protocol, the group does too from then on, unless its record would be too large.
     """
     ended = [member.member_id for member in members]
     if may_downgrade(group, members, settings):
         classic = downgraded(group, frozenset(ended), around.topics, around.now_ms)
-        return Change(downgrade_records(group, classic), ended=ended, classic=classic, has_to_rebalance=True)
+        records = downgrade_records(group, classic)
+        if fits(records, around.batch_bytes_max):
+            return Change(records, ended=ended, classic=classic, has_to_rebalance=True)
     rest, expressed = group.subscribed.copy(), group.expressed.copy()
     for member in members:
         rest.subtract(member.topics)
