@@ -31,7 +31,7 @@ from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 
 METADATA_BYTES_MAX: Final = 2_048
-"""Of a subscription that is read on the loop: hundreds of names take a millisecond."""
+"""Of the protocols of a member that joins on the loop: to read hundreds of names takes a millisecond."""
 PARTITIONS_MAX: Final = 2_000
 """Of an assignment that is encoded on the loop."""
 DEPARTURES_MAX: Final = 100
@@ -61,7 +61,7 @@ class ClassicMembers:
             return False
         try:
             self._check_first(group, command)
-            is_large = len(command.protocols[0][1]) > METADATA_BYTES_MAX or self._consumers.is_large(group_id)
+            is_large = _said_bytes(command) > METADATA_BYTES_MAX or self._consumers.is_large(group_id)
             joining = partial(self._joining, group_id, command)
             outcome = self._consumers.commands.do(group_id, joining, is_large=is_large)
         except BrokerError as error:
@@ -80,6 +80,10 @@ class ClassicMembers:
         if not least_ms <= command.session_timeout_ms <= most_ms:
             raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
         rules.check_join(group, command, self._settings.consumer(group.group_id))
+        if _said_bytes(command) > self._log.batch_bytes_max:
+            raise BrokerError(
+                ErrorCode.UNKNOWN_SERVER_ERROR, "the member's record would not fit into max.message.bytes"
+            )
         if command.needs_known_id and not command.member_id and command.instance_id is None:
             raise BrokerError(ErrorCode.MEMBER_ID_REQUIRED)
 
@@ -251,6 +255,11 @@ class ClassicMembers:
         settings = self._settings.consumer(group_id)
         decide = partial(fence, members=list(members.values()), settings=settings, around=around)
         return Command(group, decide, around)
+
+
+def _said_bytes(command: Join) -> int:
+    """The bytes of all protocols, which the member's record has."""
+    return sum(len(name) + len(metadata) for name, metadata in command.protocols)
 
 
 def when_committed(waiting: Waiting | None, respond: Callable[[ErrorCode], None]) -> None:

@@ -469,6 +469,23 @@ def test_what_waits_for_its_turn_goes_to_the_classic_group_that_has_come(monkeyp
     play(scenario)
 
 
+def test_a_join_whose_protocols_are_large_together_is_worked_out_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        stable(world)
+        beat(world, "C", 0)
+        protocols = (("range", subscription()), ("x", bytes(3_000)))
+        joining = join(world, "A", protocols=protocols)
+        assert not joining.done()
+        assert (await joining).error_code == 0
+        held = Held(monkeypatch)
+        world.partition.log.config = LogConfig(max_message_bytes=2_999)
+        assert code(join(world, "A", protocols=protocols)) is ErrorCode.UNKNOWN_SERVER_ERROR
+        assert not held.began.is_set(), "no record is made that the log would refuse"
+
+    play(scenario)
+
+
 def test_a_large_assignment_is_told_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         world = world_with_topic()
