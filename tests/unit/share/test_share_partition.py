@@ -300,3 +300,13 @@ def test_a_window_from_before_the_log_begins_with_the_log() -> None:
         window.move_log_start(0)
         window.move_log_start(3)
         assert (window.start_offset, window.next_fetch_offset) == (3, 3)
+
+
+def test_records_that_were_delivered_often_come_in_halves() -> None:
+    window, limits = SharePartition(1, 0), LIMITS._replace(deliveries_max=10)
+    sizes = []
+    for now_ms in range(0, 1100, 100):
+        window.expire(now_ms, limits)
+        parts = acquire(window, [LogBatch(0, 499)], now_ms=now_ms, limits=limits)
+        sizes.append(sum(part.last_offset - part.first_offset + 1 for part in parts))
+    assert sizes[:10] == [500, 500, 500, 500, 500, 250, 125, 62, 31, 1], "as in Apache Kafka (KAFKA-19903)"

@@ -232,7 +232,7 @@ class SharePartition:
             return run.size, False
         if run.count >= limits.deliveries_max - 1:
             return 1, True
-        return max(1, run.size >> (run.count - limits.throttled_from + 1)), True
+        return max(1, run.size // 2), True
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
