@@ -31,7 +31,7 @@ from kavka_broker.core.transaction.state import (
     Transaction,
 )
 from kavka_broker.core.transaction.state_counts import Count
-from kavka_broker.core.transaction.timeouts import is_overdue
+from kavka_broker.core.transaction.timeouts import is_overdue, note_ahead
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
@@ -309,6 +309,7 @@ class TransactionCoordinator:
         overdue, count = 0, Count()
         for number, transaction in enumerate(list(shard.transactions.values()), 1):
             count.add(transaction)
+            note_ahead(transaction, self._clock.now_ms())
             if is_overdue(transaction, self._clock.now_ms()):
                 overdue += 1 + len(transaction.standing.partitions) // PARTITIONS_AS_ID
                 work = self._abort(shard, transaction)

@@ -15,7 +15,7 @@ from kavka_broker.core.transaction.state import (
     check_move,
 )
 from kavka_broker.core.transaction.state import TransactionState as State
-from kavka_broker.core.transaction.timeouts import is_expired, is_overdue
+from kavka_broker.core.transaction.timeouts import is_expired, is_overdue, note_ahead
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 ID, FRESH_ID, NOW_MS, TIMEOUT_MS = 7, 8, 10_000, 4_000
@@ -115,6 +115,30 @@ def test_only_open_transactions_are_overdue() -> None:
     moving = transaction(State.ONGOING)
     moving.begin(fence(moving.standing, NO_PRODUCER, 2, NOW_MS))
     assert not is_overdue(moving, late_ms)
+
+
+def test_a_clock_that_is_behind_holds_no_transaction_open() -> None:
+    """The broker that coordinated it before was an hour ahead, or this one's clock was set back by an hour."""
+    open_one, behind_ms = transaction(State.ONGOING), 500 - 3_600_000
+    note_ahead(open_one, behind_ms)
+    assert not is_overdue(open_one, behind_ms + TIMEOUT_MS)
+    note_ahead(open_one, behind_ms + TIMEOUT_MS + 1)
+    assert is_overdue(open_one, behind_ms + TIMEOUT_MS + 1)
+    note_ahead(open_one, behind_ms - 3_600_000)
+    assert not is_overdue(open_one, behind_ms - 3_600_000 + TIMEOUT_MS), "set back once more: from then on"
+    assert is_overdue(open_one, behind_ms - 3_600_000 + TIMEOUT_MS + 1)
+
+
+def test_the_next_transaction_begins_when_it_says() -> None:
+    ended = transaction(State.ONGOING)
+    note_ahead(ended, 500 - 3_600_000)
+    ended.begin(fence(ended.standing, NO_PRODUCER, 2, NOW_MS))
+    ended.finish()
+    ended.begin(complete(ended.standing, NOW_MS))
+    ended.finish()
+    ended.begin(initialize(ended, INIT, FRESH_ID, 2, NOW_MS))
+    ended.finish()
+    assert ended.began_ms is None
 
 
 def test_only_resting_ids_expire() -> None:

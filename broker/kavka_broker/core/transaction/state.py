@@ -119,15 +119,17 @@ class Sender(NamedTuple):
 class Transaction:
     """A transactional id: where it stands, and where it is moving to. `unmarked` are the partitions of a decided
     transaction that have no marker yet. `sender` is the connection that its producer asks over, where that is known.
+    `began_ms` is when the open transaction was first looked at, where the clock is behind what its standing says.
     """
 
-    __slots__ = ("pending", "sender", "standing", "transactional_id", "unmarked")
+    __slots__ = ("began_ms", "pending", "sender", "standing", "transactional_id", "unmarked")
 
     def __init__(self, transactional_id: str, standing: Standing) -> None:
         self.transactional_id = transactional_id
         self.standing = standing
         self.pending: Standing | None = None
         self.sender: Sender | None = None
+        self.began_ms: int | None = None
         self.unmarked: set[Place] = set(standing.partitions) if standing.state.is_prepared else set()
 
     @property
@@ -146,6 +148,8 @@ class Transaction:
         following = self.pending
         assert following is not None, f"{self.transactional_id} has no move to finish"
         assert following.state is not TransactionState.DEAD, "a dead id is forgotten"
+        if following.started_ms != self.standing.started_ms:
+            self.began_ms = None
         self.standing, self.pending = following, None
         self.unmarked = set(following.partitions) if following.state.is_prepared else set()
 
