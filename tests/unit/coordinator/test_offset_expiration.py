@@ -9,6 +9,8 @@ from kavka_broker.core.group.offsets import Commit
 from kavka_broker.protocol.errors import ErrorCode
 from tests.unit.coordinator.fakes import WEEK_MS, World, commit, expire, finish, offset, play, state
 
+COMMITTED_AT_ONCE = 100  # of a group with a long name the log takes not many more
+
 
 def forget_deleted(world: World) -> None:
     world.delete_topic("t")
@@ -28,7 +30,9 @@ def test_offsets_of_deleted_topics_are_removed() -> None:
 
 
 def commit_many(world: World, group: str, count: int, topic: str = "t") -> None:
-    world.shard.commit(group, -1, "", None, [Commit(topic, index, 7) for index in range(count)], -1, 9)
+    for first in range(0, count, COMMITTED_AT_ONCE):
+        commits = [Commit(topic, index, 7) for index in range(first, min(first + COMMITTED_AT_ONCE, count))]
+        world.shard.commit(group, -1, "", None, commits, -1, 9)
 
 
 def records_per_step(world: World, work: Iterator[None] | Generator[None, None, int]) -> list[int]:
