@@ -52,7 +52,7 @@ def upgrades_leave_the_classic_group_in_the_log(patch: Patch) -> None:
        workloads="migrating", hectic=True)  # fmt: skip
 def upgrades_are_written_in_two_batches(patch: Patch) -> None:
     work_out, carry_out = group_commands.work_out, ConsumerGroups._carry_out
-    rest: dict[int, bytearray] = {}
+    rest: list[tuple[bytearray, bytearray]] = []  # of each batch, what comes later
 
     def work_out_in_two(command: Command[Any, Any], replay: Callable[..., None]) -> Outcome[Any, Any]:
         outcome = work_out(command, replay)
@@ -60,14 +60,14 @@ def upgrades_are_written_in_two_batches(patch: Patch) -> None:
             return outcome
         records = [*command.before, *outcome.change.records]
         first, second = (batch_of(some, command.around.now_ms) for some in (records[:2], records[2:]))
-        rest[id(first)] = second
+        rest.append((first, second))
         return Outcome(outcome.change, first, outcome.group, outcome.around)
 
     def carry_out_in_two(self: ConsumerGroups, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
         heard = carry_out(self, outcome)
-        later = rest.pop(id(outcome.batch), None)
-        if later is not None:
-            asyncio.get_running_loop().call_later(LATER_SECONDS, append_later, self, later)
+        for pair in [pair for pair in rest if pair[0] is outcome.batch]:
+            rest.remove(pair)
+            asyncio.get_running_loop().call_later(LATER_SECONDS, append_later, self, pair[1])
         return heard
 
     def append_later(groups: ConsumerGroups, batch: bytearray) -> None:
