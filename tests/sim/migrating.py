@@ -65,7 +65,8 @@ class Migrating(Consumers):
         return clients
 
     def after_step(self, node: Any) -> None:
-        if not node.is_serving and node.is_alive and node.server is not None:
+        broker = getattr(node.server, "broker", None)  # a node that has begun to start has none yet
+        if not node.is_serving and node.is_alive and broker is not None and broker.serving is not None:
             self._look_for_members(node)
         super().after_step(node)
 
