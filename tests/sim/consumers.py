@@ -449,7 +449,7 @@ class Consumers(Workload):
         """Look at the group, where a step of its coordinator has written anything."""
         if not node.is_serving:
             return
-        shard = node.broker.groups._shards.get(0)
+        shard = node.broker.groups.led.by_partition.get(0)
         if shard is None or shard.is_loading or shard.is_unreadable or shard.log.is_closed:
             return
         seen, end_offset = self._seen.get(node.host), shard.partition.log.log_end_offset

@@ -72,7 +72,7 @@ class Migrating(Consumers):
 
     def _look_for_members(self, node: Any) -> None:
         """Take note of a group without members also where its coordinator is fenced, and goes on all the same."""
-        shard, seen = node.broker.groups._shards.get(0), self._seen.get(node.host)
+        shard, seen = node.broker.groups.led.by_partition.get(0), self._seen.get(node.host)
         if shard is None or seen is None or seen.shard is not shard:
             return
         group = shard.image.find(CONSUMER_GROUP)

@@ -177,7 +177,7 @@ class Replays:
 def shards_of(node: Node) -> tuple[list[Any], list[Any]]:
     """Those of transactions and of groups that serve."""
     broker = node.broker
-    groups = [broker.groups._shards[index] for index in sorted(broker.groups._shards)]
+    groups = [broker.groups.led.by_partition[index] for index in sorted(broker.groups.led.by_partition)]
     transactions = broker.transactions.shards()
     return [shard for shard in transactions if is_comparable(shard)], [
         shard for shard in groups if is_comparable(shard)

@@ -371,7 +371,7 @@ class Sharers(Workload):
         """Look at the group as its coordinator has it."""
         if not node.is_serving:
             return
-        shard = node.broker.groups._shards.get(0)
+        shard = node.broker.groups.led.by_partition.get(0)
         if shard is None or shard.is_loading or shard.is_unreadable or shard.log.is_closed:
             return
         group = shard.image.share_groups.get(SHARE_GROUP)

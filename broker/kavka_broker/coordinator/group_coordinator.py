@@ -1,8 +1,7 @@
 """The groups that this broker coordinates: those whose partition of `__consumer_offsets` it leads.
 
-The replica manager calls `leadership`; a partition that comes is read (`group_loading`) and then served (`Shard`), a
-new one once its topic's id is synced, one that goes is closed. Handlers ask `shard(group_id)` and talk to it; whoever
-asks for a group that is elsewhere, or not read yet, gets Kafka's error for it and comes back.
+Partitions come and go (`led_shards`); one that comes is read (`group_loading`) and then served (`Shard`). Handlers ask
+`shard(group_id)` and talk to it.
 """
 
 import asyncio
@@ -15,9 +14,9 @@ from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.group_shard import Shard
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
+from kavka_broker.coordinator.led_shards import BETWEEN_SLICES_MS, LedShards, Steps
 from kavka_broker.coordinator.offset_expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.pacing import Pacing
-from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.share_state_client import ShareStateClient
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
@@ -29,8 +28,7 @@ from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Work, at_once
-from kavka_broker.loop.tasks import watch
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
@@ -39,12 +37,6 @@ log = get("coordinator")
 
 EXPIRE_STAGGER_MS = 10
 """The pause between two partitions, so that expiry never holds the loop for all of them at once."""
-
-BETWEEN_SLICES_MS = 1
-"""The pause between two slices of background work: the next tick of the timers."""
-
-LOAD_AGAIN_MS = 1000
-"""Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 
 
 class GroupCoordinator:
@@ -65,45 +57,30 @@ class GroupCoordinator:
         self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
         self.removals = DeletedTopics(metadata.topics)
         self._metadata = metadata
-        self._openings = replicas.openings
         self._pacing = pacing
-        self._clock, self._timers = pacing.clock, pacing.timers
+        self._timers = pacing.timers
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
-        self._shards: dict[int, Shard] = {}
-        self._loads: dict[int, asyncio.Task[None]] = {}
         self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
-        replicas.leadership_listeners.append(self.leadership)
-        for partition in replicas.partitions:
-            if partition.is_leader:
-                self.leadership(partition, True)
+        steps = Steps(self._new_shard, self._load, self._open, self._close)
+        self.led = LedShards(OFFSETS_TOPIC, "groups", steps, metadata, replicas, pacing)
+        self.led.follow()
 
     def start(self) -> None:
         self._timers.after(self._expire_every_ms, self._expire)
 
     def close(self) -> None:
         """Answer all waiting members with NOT_COORDINATOR, without slices: this broker stops."""
-        for index in list(self._shards):
-            at_once(self._resigning(index))
+        for shard in self.led.give_up_all():
+            at_once(slices(shard.close()))
 
     # --- which partitions ---------------------------------------------------------------------------------------
-
-    def leadership(self, partition: Partition, is_leader: bool) -> None:
-        """Take up or give up the groups of `partition`, which this broker leads now or leads no longer."""
-        if partition.topic != OFFSETS_TOPIC:
-            return
-        known = self._shards.get(partition.index)
-        if is_leader and known is not None and known.partition is partition:
-            return  # a new epoch of the same leader: no other broker has written
-        self._resign(partition.index)
-        if is_leader:
-            self._elect(partition)
 
     def open_shard(self, partition: Partition) -> Shard:
         """The shard of a partition that gets a marker. While its log is read the marker could come behind what is read,
         unheard of. Raises BrokerError.
         """
-        shard = self._shards.get(partition.index)
+        shard = self.led.by_partition.get(partition.index)
         if shard is None or shard.is_loading:
             raise BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER, f"{partition} is being read")
         return shard
@@ -138,94 +115,37 @@ class GroupCoordinator:
         owing = deque((shard, shard.upkeep.tombstones()) for shard in self.shards())
         while owing:
             shard, work = owing.popleft()
-            if self._shards.get(shard.partition.index) is shard and next(work, work) is None:
+            if not shard.is_closed and next(work, work) is None:
                 owing.append((shard, work))
                 yield
 
-    def _elect(self, partition: Partition) -> None:
-        shard = Shard(
-            partition,
-            self.removals,
-            self.settings,
-            self._pacing,
-            self._commit_timeout_ms,
-            lambda: self.share_states,
+    def _new_shard(self, partition: Partition) -> Shard:
+        return Shard(
+            partition, self.removals, self.settings, self._pacing, self._commit_timeout_ms, lambda: self.share_states
         )
-        self._shards[partition.index] = shard
-        if partition.log.log_start_offset == partition.log.log_end_offset:
-            self._open_when_secured(shard, partition)
-            return
-        task = asyncio.get_running_loop().create_task(
-            self._load(shard, partition), name=f"load groups {partition.index}"
-        )
-        self._loads[partition.index] = watch(task)
 
-    def _open_when_secured(self, shard: Shard, partition: Partition) -> None:
-        """Serve a new partition once a thread has synced its topic's id: the first append would sync it on the loop."""
+    async def _load(self, shard: Shard, partition: Partition) -> dict[str, int]:
+        loaded = await load(partition, shard.image, self.removals.number)
+        for _ in slices(shard.upkeep.forget_former()):
+            await asyncio.sleep(0)
+        for _ in slices(shard.expect_members()):
+            await asyncio.sleep(0)
+        await self._forget_missed(shard)
+        groups = len(shard.image.groups)
+        return {"groups": groups, "records": loaded.records, "passed_over": loaded.passed_over}
 
-        def serve(_: object) -> None:
-            if self._shards.get(partition.index) is shard:
-                shard.open()
+    def _open(self, shard: Shard) -> None:
+        shard.open()
+        owing = chain(shard.upkeep.tombstones(), slices(shard.share_offsets.forget_deleted_topics()))
+        self.led.work_off(shard, owing)
 
-        securing = self._openings.when_secured(partition.log)
-        if securing is None:
-            shard.open()
-        else:
-            securing.add_done_callback(serve)
-
-    def _resign(self, index: int) -> None:
-        self._go_on(self._resigning(index))
-
-    def _resigning(self, index: int) -> Work[None]:
-        task = self._loads.pop(index, None)
-        if task is not None:
-            task.cancel()
-        shard = self._shards.pop(index, None)
-        if shard is not None:
-            yield from slices(shard.close())
+    def _close(self, shard: Shard) -> None:
+        self._go_on(slices(shard.close()))
 
     def _go_on(self, work: Work[None]) -> None:
         """Do a slice of work, and the next slice in a later turn."""
         if next(work, work) is None:
             self._timers.after(BETWEEN_SLICES_MS, self._go_on, work)
-
-    async def _load(self, shard: Shard, partition: Partition) -> None:
-        index = shard.partition.index
-        started_ms = self._clock.monotonic_ms()
-        try:
-            loaded = await load(shard.partition, shard.image, self.removals.number)
-            for _ in slices(shard.upkeep.forget_former()):
-                await asyncio.sleep(0)
-            for _ in slices(shard.expect_members()):
-                await asyncio.sleep(0)
-            await self._forget_missed(shard)
-        except Exception as error:
-            # Any error ends the load: members that are told of a load that has died would wait forever.
-            log.error("groups.not_loaded", partition=index, reason=str(error))
-            shard.is_loading, shard.is_unreadable = False, True
-            if isinstance(error, BrokerError | ProtocolViolation):
-                self._timers.after(LOAD_AGAIN_MS, self._load_again, shard, partition)
-                return
-            raise
-        finally:
-            if self._shards.get(index) is shard:  # otherwise resigned: the entry may belong to a later load
-                self._loads.pop(index, None)
-        shard.open()
-        self._work_off(shard, chain(shard.upkeep.tombstones(), slices(shard.share_offsets.forget_deleted_topics())))
-        log.info(
-            "groups.loaded",
-            partition=index,
-            groups=len(shard.image.groups),
-            records=loaded.records,
-            passed_over=loaded.passed_over,
-            took_ms=round(self._clock.monotonic_ms() - started_ms),
-        )
-
-    def _load_again(self, shard: Shard, partition: Partition) -> None:
-        """Read a log again that could not be read, if this broker leads it still: no other would serve its groups."""
-        if self._shards.get(partition.index) is shard:
-            assert shard.is_unreadable, f"the groups of partition {partition.index} are served already"
-            self._elect(partition)
 
     async def _forget_missed(self, shard: Shard) -> None:
         """Forget the offsets of topics that were deleted while the log was read, before members commit more."""
@@ -237,30 +157,19 @@ class GroupCoordinator:
 
     def partition_of(self, group_id: str) -> int | None:
         """The group's partition, or None before the offsets topic exists."""
-        topic = self._metadata.topics.get(OFFSETS_TOPIC)
-        return None if topic is None else partition_of(group_id, len(topic.partitions))
+        return self.led.partition_of(group_id)
 
     def shard(self, group_id: str) -> Shard:
         """The group's shard. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
-        index = self.partition_of(group_id)
-        shard = None if index is None else self._shards.get(index)
-        if shard is None:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR)
-        if shard.is_unreadable:
-            problem = f"{OFFSETS_TOPIC}-{index} cannot be read; the broker's log says why"
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
-        if shard.is_loading:
-            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return shard
+        return self.led.of(group_id)
 
     def shards(self) -> Iterator[Shard]:
         """The shards that have loaded, in the order of their partitions."""
-        shards = (self._shards[index] for index in sorted(self._shards))
-        return (shard for shard in shards if not shard.is_loading and not shard.is_unreadable)
+        return iter(self.led.loaded)
 
     @property
     def is_loading(self) -> bool:
-        return any(shard.is_loading for shard in self._shards.values())
+        return self.led.is_loading
 
     # --- periodic work ------------------------------------------------------------------------------------------
 
@@ -270,18 +179,13 @@ class GroupCoordinator:
         self._timers.after(self._expire_every_ms, self._expire)
 
     def _expire_shard(self, shard: Shard) -> None:
-        self._work_off(shard, shard.upkeep.tombstones())
-        self._work_off(shard, self._expiring(shard))
+        self.led.work_off(shard, shard.upkeep.tombstones())
+        self.led.work_off(shard, self._expiring(shard))
 
     def _expiring(self, shard: Shard) -> Iterator[None]:
         count = yield from shard.upkeep.expire()
         if count:
             log.info("groups.expired", partition=shard.partition.index, records=count)
-
-    def _work_off(self, shard: Shard, work: Iterator[None]) -> None:
-        """Do a slice of work, and the next slice in a later turn, as long as this broker serves the shard."""
-        if self._shards.get(shard.partition.index) is shard and next(work, work) is None:
-            self._timers.after(BETWEEN_SLICES_MS, self._work_off, shard, work)
 
 
 def slices(steps: Iterator[int]) -> Work[None]:

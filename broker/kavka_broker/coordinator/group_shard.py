@@ -86,6 +86,10 @@ class Shard:
             self.image, self.upkeep, settings, self._append, self.image.check_room, clock.now_ms, pacing.slices
         )
 
+    @property
+    def is_closed(self) -> bool:
+        return self.log.is_closed
+
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
         offsets looked at.

@@ -1,35 +1,25 @@
 """The share coordinator (KIP-932): states whose partition of `__share_group_state` this broker leads.
 
-The replica manager calls `leadership`; a partition that comes is read (`share_loading`) and then served (`ShareShard`),
-one that goes is closed. Leaders of partitions write what their members have acknowledged, and a new leader reads it.
+Partitions come and go (`led_shards`); one that comes is read (`share_loading`) and then served (`ShareShard`). Leaders
+of partitions write what their members have acknowledged, and a new leader reads it.
 The log is not compacted: from time to time it is pruned below the oldest snapshot that still counts.
 """
 
-import asyncio
 from collections.abc import Callable, Iterator
-from typing import Final, NamedTuple
+from typing import NamedTuple
 
-from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.coordinator.led_shards import BETWEEN_SLICES_MS, LedShards, Steps
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share_loading import load
 from kavka_broker.coordinator.share_shard import ShareShard
 from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.core.share.share_states import SharePartitionKey, ShareState, ShareStates, WrittenState
-from kavka_broker.interfaces import Clock
-from kavka_broker.logs import get
-from kavka_broker.loop.tasks import watch
-from kavka_broker.loop.timers import Timers
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import from_text, to_text
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
-
-log = get("coordinator")
-
-BETWEEN_SLICES_MS: Final = 1
-LOAD_AGAIN_MS: Final = 1000
-"""Between two loads of a log that could not be read."""
 
 
 class ShareCoordinatorSettings(NamedTuple):
@@ -45,24 +35,14 @@ class ShareCoordinator:
     """Serves the states of this broker. Made before any replica is hosted; `start` begins the periodic work."""
 
     def __init__(
-        self,
-        settings: ShareCoordinatorSettings,
-        metadata: Metadata,
-        replicas: ReplicaManager,
-        clock: Clock,
-        timers: Timers,
+        self, settings: ShareCoordinatorSettings, metadata: Metadata, replicas: ReplicaManager, pacing: Pacing
     ) -> None:
         self.settings = settings
         self._metadata = metadata
-        self._openings = replicas.openings
-        self._clock = clock
-        self._timers = timers
-        self._shards: dict[int, ShareShard] = {}
-        self._loads: dict[int, asyncio.Task[None]] = {}
-        replicas.leadership_listeners.append(self.leadership)
-        for partition in replicas.partitions:
-            if partition.is_leader:
-                self.leadership(partition, True)
+        self._clock, self._timers = pacing.clock, pacing.timers
+        steps = Steps(self._new_shard, self._load, ShareShard.open, ShareShard.close)
+        self._led = LedShards(SHARE_STATE_TOPIC, "share_states", steps, metadata, replicas, pacing)
+        self._led.follow()
 
     def start(self) -> None:
         self._timers.after(self.settings.cold_interval_ms, self._tend)
@@ -70,81 +50,24 @@ class ShareCoordinator:
 
     def close(self) -> None:
         """Stop, with this broker: another one goes on."""
-        for index in list(self._shards):
-            self._resign(index)
+        for shard in self._led.give_up_all():
+            shard.close()
 
     # --- which partitions ---------------------------------------------------------------------------------------
 
-    def leadership(self, partition: Partition, is_leader: bool) -> None:
-        """Take up or give up the states of `partition`, which this broker leads now or leads no longer."""
-        if partition.topic != SHARE_STATE_TOPIC:
-            return
-        known = self._shards.get(partition.index)
-        if is_leader and known is not None and known.partition is partition:
-            return  # a new epoch of the same leader: no other broker has written
-        self._resign(partition.index)
-        if is_leader:
-            self._elect(partition)
-
-    def _resign(self, index: int) -> None:
-        task = self._loads.pop(index, None)
-        if task is not None:
-            task.cancel()
-        shard = self._shards.pop(index, None)
-        if shard is not None:
-            shard.close()
-
-    def _elect(self, partition: Partition) -> None:
+    def _new_shard(self, partition: Partition) -> ShareShard:
         states = ShareStates(self.settings.updates_max)
-        shard = ShareShard(partition, states, self._clock, self._timers, self.settings.write_timeout_ms)
-        self._shards[partition.index] = shard
-        task = asyncio.get_running_loop().create_task(
-            self._load(shard, partition), name=f"load share states {partition.index}"
-        )
-        self._loads[partition.index] = watch(task)
+        return ShareShard(partition, states, self._clock, self._timers, self.settings.write_timeout_ms)
 
-    async def _load(self, shard: ShareShard, partition: Partition) -> None:
-        index, started_ms = partition.index, self._clock.monotonic_ms()
-        records = 0
-        try:
-            if partition.log.log_start_offset == partition.log.log_end_offset:
-                await self._secured(partition)
-            else:
-                records = await load(partition, shard.states)
-        except Exception as error:
-            # Any error ends the load: brokers that are told of a load that has died would wait forever.
-            log.error("share_states.not_loaded", partition=index, reason=str(error))
-            shard.is_loading, shard.is_unreadable = False, True
-            if isinstance(error, BrokerError | ProtocolViolation):
-                self._timers.after(LOAD_AGAIN_MS, self._load_again, shard, partition)
-                return
-            raise
-        finally:
-            if self._shards.get(index) is shard:  # otherwise resigned: the entry may belong to a later load
-                self._loads.pop(index, None)
-        took_ms = round(self._clock.monotonic_ms() - started_ms)
-        if records:
-            log.info("share_states.loaded", partition=index, states=len(shard.states.by_key), took_ms=took_ms)
-        shard.open()
-
-    async def _secured(self, partition: Partition) -> None:
-        """Wait until a thread has synced the id of a new log: the first append would sync it on the loop."""
-        securing = self._openings.when_secured(partition.log)
-        if securing is not None:
-            await securing
-
-    def _load_again(self, shard: ShareShard, partition: Partition) -> None:
-        """Read a log again that could not be read, if this broker leads it still: no other would serve its states."""
-        if self._shards.get(partition.index) is shard:
-            shard.close()
-            self._elect(partition)
+    async def _load(self, shard: ShareShard, partition: Partition) -> dict[str, int]:
+        await load(partition, shard.states)
+        return {"states": len(shard.states.by_key)}
 
     # --- what is asked of it ------------------------------------------------------------------------------------
 
     def partition_of(self, coordinator_key: str) -> int | None:
         """Return the partition of a key "group:topic id:partition"; None before the topic exists."""
-        topic = self._metadata.topics.get(SHARE_STATE_TOPIC)
-        return None if topic is None else partition_of(coordinator_key, len(topic.partitions))
+        return self._led.partition_of(coordinator_key)
 
     def initialize(self, key: SharePartitionKey, state_epoch: int, start_offset: int) -> Waiting | None:
         """Begin a new state; returns a future of its commit, None if it is committed. Raises BrokerError."""
@@ -180,16 +103,7 @@ class ShareCoordinator:
         """Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
         if not key.group_id.strip() or key.partition < 0:
             raise BrokerError(ErrorCode.INVALID_REQUEST, "a share partition has a group, and a partition from 0 on")
-        index = self.partition_of(coordinator_key(key))
-        shard = None if index is None else self._shards.get(index)
-        if shard is None:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR)
-        if shard.is_unreadable:
-            problem = f"{SHARE_STATE_TOPIC}-{index} cannot be read; the broker's log says why"
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
-        if shard.is_loading:
-            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return shard
+        return self._led.of(coordinator_key(key))
 
     def _check_topic(self, key: SharePartitionKey) -> None:
         """Raises UNKNOWN_TOPIC_OR_PARTITION."""
@@ -205,8 +119,7 @@ class ShareCoordinator:
     @property
     def shards(self) -> list[ShareShard]:
         """The shards that have loaded, in the order of their partitions."""
-        shards = (self._shards[index] for index in sorted(self._shards))
-        return [shard for shard in shards if not shard.is_loading and not shard.is_unreadable]
+        return self._led.loaded
 
     def _tend(self) -> None:
         self._go_on(self._of_each_shard(self._tending), self.settings.cold_interval_ms, self._tend)

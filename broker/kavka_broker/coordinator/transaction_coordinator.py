@@ -1,8 +1,7 @@
 """The transactions that this broker coordinates: those whose partition of `__transaction_state` it leads.
 
-The replica manager calls `leadership`; a partition that comes is read (`transaction_loading`) and then served
-(`TransactionShard`), one that goes is closed. Handlers and the leaders of partitions ask in a transactional id's name;
-whoever asks for one that is elsewhere, or not read yet, gets Kafka's error for it and comes back.
+Partitions come and go (`led_shards`); one that comes is read (`transaction_loading`) and then served
+(`TransactionShard`). Handlers and the leaders of partitions ask in a transactional id's name.
 """
 
 import asyncio
@@ -10,8 +9,9 @@ from collections.abc import Callable, Collection, Iterator
 from typing import Final, Protocol
 
 from kavka_broker.coordinator.late_requests import LateRequests
+from kavka_broker.coordinator.led_shards import LedShards, Steps
 from kavka_broker.coordinator.marker_sender import MarkerSender
-from kavka_broker.coordinator.partitioning import partition_of
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.transaction_loading import load
 from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
@@ -32,20 +32,14 @@ from kavka_broker.core.transaction.state import (
 )
 from kavka_broker.core.transaction.state_counts import Count
 from kavka_broker.core.transaction.timeouts import is_overdue, note_ahead
-from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
-from kavka_broker.loop.timers import Timers
-from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
 
 log = get("coordinator")
 
-BETWEEN_SLICES_MS: Final = 1
-"""The pause between two slices of background work: the next tick of the timers."""
-LOAD_AGAIN_MS: Final = 1000
-"""Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 OVERDUE_PER_SLICE_MAX: Final = 100
 PARTITIONS_AS_ID: Final = 100
 """Partitions of an overdue transaction that take as long as another one."""
@@ -81,8 +75,7 @@ class TransactionCoordinator:
         replicas: ReplicaManager,
         producer_ids: ProducerIds,
         markers: MarkerSender,
-        clock: Clock,
-        timers: Timers,
+        pacing: Pacing,
     ) -> None:
         self.settings = settings
         self.markers = markers
@@ -91,15 +84,10 @@ class TransactionCoordinator:
         self.on_timeout: Callable[[str], None] = lambda transactional_id: None
         self._metadata = metadata
         self._producer_ids = producer_ids
-        self._openings = replicas.openings
-        self._clock = clock
-        self._timers = timers
-        self._shards: dict[int, TransactionShard] = {}
-        self._loads: dict[int, asyncio.Task[None]] = {}
-        replicas.leadership_listeners.append(self.leadership)
-        for partition in replicas.partitions:
-            if partition.is_leader:
-                self.leadership(partition, True)
+        self._clock, self._timers = pacing.clock, pacing.timers
+        steps = Steps(self._new_shard, self._load, self._open, TransactionShard.close)
+        self._led = LedShards(TRANSACTIONS_TOPIC, "transactions", steps, metadata, replicas, pacing)
+        self._led.follow()
 
     def start(self) -> None:
         self._timers.after(self.settings.overdue_every_ms, self._abort_overdue)
@@ -107,8 +95,8 @@ class TransactionCoordinator:
 
     def close(self) -> None:
         """Stop, with this broker: another one goes on."""
-        for index in list(self._shards):
-            self._resign(index)
+        for shard in self._led.give_up_all():
+            shard.close()
         self.markers.close()
 
     @property
@@ -118,27 +106,8 @@ class TransactionCoordinator:
 
     # --- which partitions ---------------------------------------------------------------------------------------
 
-    def leadership(self, partition: Partition, is_leader: bool) -> None:
-        """Take up or give up the ids of `partition`, which this broker leads now or leads no longer."""
-        if partition.topic != TRANSACTIONS_TOPIC:
-            return
-        known = self._shards.get(partition.index)
-        if is_leader and known is not None and known.partition is partition:
-            return  # a new epoch of the same leader: no other broker has written
-        self._resign(partition.index)
-        if is_leader:
-            self._elect(partition)
-
-    def _resign(self, index: int) -> None:
-        task = self._loads.pop(index, None)
-        if task is not None:
-            task.cancel()
-        shard = self._shards.pop(index, None)
-        if shard is not None:
-            shard.close()
-
-    def _elect(self, partition: Partition) -> None:
-        shard = TransactionShard(
+    def _new_shard(self, partition: Partition) -> TransactionShard:
+        return TransactionShard(
             partition,
             self.settings,
             self._clock,
@@ -146,80 +115,31 @@ class TransactionCoordinator:
             version=lambda: self.version,
             prepared=self.markers.send,
         )
-        self._shards[partition.index] = shard
-        task = asyncio.get_running_loop().create_task(
-            self._load(shard, partition), name=f"load transactions {partition.index}"
-        )
-        self._loads[partition.index] = watch(task)
 
-    async def _load(self, shard: TransactionShard, partition: Partition) -> None:
-        index, started_ms = partition.index, self._clock.monotonic_ms()
-        try:
-            if partition.log.log_start_offset == partition.log.log_end_offset:
-                await self._secured(partition)
-            else:
-                shard.transactions = await load(partition)
-        except Exception as error:
-            # Any error ends the load: clients that are told of a load that has died would wait forever.
-            log.error("transactions.not_loaded", partition=index, reason=str(error))
-            shard.is_loading, shard.is_unreadable = False, True
-            if isinstance(error, BrokerError | ProtocolViolation):
-                self._timers.after(LOAD_AGAIN_MS, self._load_again, shard, partition)
-                return
-            raise
-        finally:
-            if self._shards.get(index) is shard:  # otherwise resigned: the entry may belong to a later load
-                self._loads.pop(index, None)
-        took_ms = round(self._clock.monotonic_ms() - started_ms)
-        if shard.transactions:
-            log.info("transactions.loaded", partition=index, transactions=len(shard.transactions), took_ms=took_ms)
-        self._go_on(shard, shard.open())
+    async def _load(self, shard: TransactionShard, partition: Partition) -> dict[str, int]:
+        shard.transactions = await load(partition)
+        return {"transactions": len(shard.transactions)}
 
-    async def _secured(self, partition: Partition) -> None:
-        """Wait until a thread has synced the id of a new log: the first append would sync it on the loop."""
-        securing = self._openings.when_secured(partition.log)
-        if securing is not None:
-            await securing
-
-    def _load_again(self, shard: TransactionShard, partition: Partition) -> None:
-        """Read a log again that could not be read, if this broker leads it still: no other would serve its ids."""
-        if self._shards.get(partition.index) is shard:
-            shard.close()
-            self._elect(partition)
-
-    def _go_on(self, shard: TransactionShard, work: Iterator[None]) -> None:
-        """Do a slice of work, and the next slice in a later turn, as long as this broker serves the shard."""
-        if not shard.is_closed and next(work, work) is None:
-            self._timers.after(BETWEEN_SLICES_MS, self._go_on, shard, work)
+    def _open(self, shard: TransactionShard) -> None:
+        self._led.work_off(shard, shard.open())
 
     # --- what is asked of it ------------------------------------------------------------------------------------
 
     def partition_of(self, transactional_id: str) -> int | None:
         """The id's partition, or None before the topic exists."""
-        topic = self._metadata.topics.get(TRANSACTIONS_TOPIC)
-        return None if topic is None else partition_of(transactional_id, len(topic.partitions))
+        return self._led.partition_of(transactional_id)
 
     def shard(self, transactional_id: str) -> TransactionShard:
         """The id's shard. Raises NOT_COORDINATOR, COORDINATOR_LOAD_IN_PROGRESS or COORDINATOR_NOT_AVAILABLE."""
-        index = self.partition_of(transactional_id)
-        shard = None if index is None else self._shards.get(index)
-        if shard is None:
-            raise BrokerError(ErrorCode.NOT_COORDINATOR)
-        if shard.is_unreadable:
-            problem = f"{TRANSACTIONS_TOPIC}-{index} cannot be read; the broker's log says why"
-            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
-        if shard.is_loading:
-            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS)
-        return shard
+        return self._led.of(transactional_id)
 
     def shards(self) -> list[TransactionShard]:
         """The shards that have loaded, in the order of their partitions."""
-        shards = (self._shards[index] for index in sorted(self._shards))
-        return [shard for shard in shards if not shard.is_loading and not shard.is_unreadable]
+        return self._led.loaded
 
     @property
     def is_loading(self) -> bool:
-        return any(shard.is_loading for shard in self._shards.values())
+        return self._led.is_loading
 
     def get(self, transactional_id: str) -> Transaction | None:
         """Raises BrokerError where this broker does not serve the id."""
@@ -301,7 +221,7 @@ class TransactionCoordinator:
 
     def _abort_overdue(self) -> None:
         for shard in self.shards():
-            self._go_on(shard, self._aborting(shard))
+            self._led.work_off(shard, self._aborting(shard))
         self._timers.after(self.settings.overdue_every_ms, self._abort_overdue)
 
     def _aborting(self, shard: TransactionShard) -> Iterator[None]:
@@ -337,7 +257,7 @@ class TransactionCoordinator:
 
     def _expire(self) -> None:
         for shard in self.shards():
-            self._go_on(shard, shard.expire())
+            self._led.work_off(shard, shard.expire())
         self._timers.after(self.settings.expire_every_ms, self._expire)
 
 

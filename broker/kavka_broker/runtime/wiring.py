@@ -294,7 +294,7 @@ class Wiring:
         groups = GroupCoordinator(config, metadata, topics, replicas, pacing, self._world.suffix)
         producer_ids = ProducerIds(channel, config.node_id, broker_epoch)
         markers = MarkerWrites(replicas.partitions, groups, clock, config["request.timeout.ms"])
-        transactions = self._transactions(replicas, producer_ids, markers)
+        transactions = self._transactions(replicas, producer_ids, markers, pacing)
         coordinators = TransactionCoordinators(
             config.node_id,
             metadata,
@@ -334,19 +334,19 @@ class Wiring:
     def _sharing(
         self, replicas: ReplicaManager, topics: TopicMaker, groups: GroupCoordinator, pacing: Pacing
     ) -> Sharing:
-        config, metadata, clock = self._config, self._quorum.metadata, self._world.clock
+        config, metadata = self._config, self._quorum.metadata
         factor_key = "share.coordinator.state.topic.replication.factor"
         topic = InternalTopic(SHARE_STATE_TOPIC, factor_key, config, topics, metadata)
         settings = share_coordinator_settings_of(config)
-        coordinator = ShareCoordinator(settings, metadata, replicas, clock, self._timers)
+        coordinator = ShareCoordinator(settings, metadata, replicas, pacing)
         connections = self._connections("share-states")
-        states = ShareStateClient(config.node_id, metadata, coordinator, connections, topic, clock)
+        states = ShareStateClient(config.node_id, metadata, coordinator, connections, topic, pacing.clock)
         sessions_max = config["group.share.max.share.sessions"]
         fetches = ShareFetches(metadata, replicas, states, groups.settings.share, pacing, sessions_max)
         return Sharing(coordinator, states, topic, fetches)
 
     def _transactions(
-        self, replicas: ReplicaManager, producer_ids: ProducerIds, markers: MarkerWrites
+        self, replicas: ReplicaManager, producer_ids: ProducerIds, markers: MarkerWrites, pacing: Pacing
     ) -> TransactionCoordinator:
         config, metadata = self._config, self._quorum.metadata
         sender = MarkerSender(
@@ -363,8 +363,7 @@ class Wiring:
             replicas,
             producer_ids,
             sender,
-            self._world.clock,
-            self._timers,
+            pacing,
         )
 
     def _connections(self, purpose: str) -> Connections:

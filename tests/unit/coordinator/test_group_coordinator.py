@@ -11,7 +11,8 @@ import pytest
 from kavka_broker.coordinator import deleted_topics as removals_module
 from kavka_broker.coordinator import group_coordinator as coordinator_module
 from kavka_broker.coordinator import group_loading as loading_module
-from kavka_broker.coordinator.group_coordinator import LOAD_AGAIN_MS, GroupCoordinator
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.led_shards import LOAD_AGAIN_MS
 from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group import image as image_module
@@ -107,11 +108,11 @@ def test_a_partition_is_served_from_its_election_to_its_loss() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         assert code(groups) == ErrorCode.NOT_COORDINATOR
         partition = with_log()
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         shard = groups.shard("g")
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         assert groups.shard("g") is shard, "a new epoch of our own leadership changes nothing"
-        groups.leadership(partition, False)
+        groups.led.leadership(partition, False)
         assert code(groups) == ErrorCode.NOT_COORDINATOR
 
     play(scenario)
@@ -121,7 +122,7 @@ def test_partitions_of_other_topics_are_ignored() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log()
         partition.topic = "t"
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         assert code(groups) == ErrorCode.NOT_COORDINATOR
 
     play(scenario)
@@ -132,13 +133,13 @@ def test_clients_wait_until_the_id_of_a_new_log_is_synced() -> None:
         first, second = with_log(), with_log()
         for partition in (first, second):
             partition.log.securing = asyncio.get_running_loop().create_future()
-            groups.leadership(partition, True)
+            groups.led.leadership(partition, True)
             assert code(groups) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         first.log.securing.set_result(None)
         await asyncio.sleep(0)
         assert code(groups) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "it is not the one that is led now"
         second.log.securing.set_result(None)
-        await asyncio.sleep(0)
+        await settled(groups)
         assert groups.shard("g").partition is second
 
     play(scenario)
@@ -146,7 +147,7 @@ def test_clients_wait_until_the_id_of_a_new_log_is_synced() -> None:
 
 def test_clients_wait_while_the_log_is_read() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(committed(5)), True)
+        groups.led.leadership(with_log(committed(5)), True)
         assert code(groups) == ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         assert list(groups.shards()) == []
         await settled(groups)
@@ -158,9 +159,9 @@ def test_clients_wait_while_the_log_is_read() -> None:
 def test_a_partition_lost_while_it_loads_is_not_served() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log(committed(5))
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         await asyncio.sleep(0)
-        groups.leadership(partition, False)
+        groups.led.leadership(partition, False)
         await asyncio.sleep(0)
         assert code(groups) == ErrorCode.NOT_COORDINATOR
 
@@ -170,14 +171,14 @@ def test_a_partition_lost_while_it_loads_is_not_served() -> None:
 def test_a_partition_lost_and_won_again_while_it_loads_is_loaded_again() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         first, second = with_log(committed(5)), with_log(committed(6))
-        groups.leadership(first, True)
+        groups.led.leadership(first, True)
         await asyncio.sleep(0)
-        groups.leadership(first, False)
-        groups.leadership(second, True)
+        groups.led.leadership(first, False)
+        groups.led.leadership(second, True)
         await asyncio.sleep(0)
-        groups.leadership(second, False)
+        groups.led.leadership(second, False)
         third = with_log(committed(7))
-        groups.leadership(third, True)
+        groups.led.leadership(third, True)
         await settled(groups)
         assert groups.shard("g").image.offsets("g")["t"][0].offset == 7
 
@@ -186,7 +187,7 @@ def test_a_partition_lost_and_won_again_while_it_loads_is_loaded_again() -> None
 
 def test_offsets_of_a_topic_deleted_during_a_load_are_removed() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(committed(5)), True)
+        groups.led.leadership(with_log(committed(5)), True)
         tell(groups, RemoveTopicRecord(b"t" * 16))
         await settled(groups)
         assert groups.shard("g").image.offsets("g") == {}
@@ -197,7 +198,7 @@ def test_offsets_of_a_topic_deleted_during_a_load_are_removed() -> None:
 def test_offsets_of_a_deleted_topic_are_removed_a_slice_a_turn_while_the_shard_is_served() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log()
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         commits = [Commit("t", index, 1) for index in range(3 * RECORDS_PER_SLICE_MAX)]
         groups.shard("g").commit("g", -1, "", None, commits, -1, 9)
 
@@ -208,7 +209,7 @@ def test_offsets_of_a_deleted_topic_are_removed_a_slice_a_turn_while_the_shard_i
         assert tombstones() == RECORDS_PER_SLICE_MAX
         turn(groups)
         assert tombstones() == 2 * RECORDS_PER_SLICE_MAX
-        groups.leadership(partition, False)
+        groups.led.leadership(partition, False)
         turn(groups)
         assert tombstones() == 2 * RECORDS_PER_SLICE_MAX
 
@@ -228,7 +229,7 @@ def kept_by(groups: GroupCoordinator, count: int) -> int:
 
 def test_offsets_of_very_many_groups_are_forgotten_in_slices() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(), True)
+        groups.led.leadership(with_log(), True)
         count = OFFSETS_PER_SLICE_MAX  # two steps each
         committed_by(groups, count)
         tell(groups, RemoveTopicRecord(b"t" * 16))
@@ -241,7 +242,7 @@ def test_offsets_of_very_many_groups_are_forgotten_in_slices() -> None:
 
 def test_offsets_of_a_new_topic_are_not_removed_with_the_former_ones() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(), True)
+        groups.led.leadership(with_log(), True)
         count = OFFSETS_PER_SLICE_MAX
         committed_by(groups, count)
         tell(groups, RemoveTopicRecord(b"t" * 16))
@@ -259,7 +260,7 @@ def test_offsets_of_a_new_topic_are_not_removed_with_the_former_ones() -> None:
 def test_a_topic_recreated_during_a_load_has_no_former_offsets() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log(committed(5))
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         tell(groups, RemoveTopicRecord(b"t" * 16))
         tell(groups, TopicRecord("t", b"u" * 16))
         await settled(groups)
@@ -274,11 +275,11 @@ def test_a_topic_replaced_within_a_snapshot_has_no_former_offsets() -> None:
     """A snapshot tells of deletion and creation at once; offsets loaded afterwards count for the new topic."""
 
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(), True)
+        groups.led.leadership(with_log(), True)
         committed_by(groups, 1)
         tell(groups, RemoveTopicRecord(b"t" * 16), TopicRecord("t", b"u" * 16))
         assert groups.shard("g").offsets("g0") == {}
-        groups.leadership(with_log(committed(5)), True)
+        groups.led.leadership(with_log(committed(5)), True)
         await settled(groups)
         assert groups.shard("g").offsets("g")["t"][0].offset == 5
 
@@ -291,7 +292,7 @@ def test_deletions_are_followed_from_the_topics_of_the_image() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         groups._metadata.replay(TopicRecord("u", b"u" * 16))
         groups.removals.follow()
-        groups.leadership(with_log(), True)
+        groups.led.leadership(with_log(), True)
         groups.shard("g").commit("g", -1, "", None, [Commit("u", 0, 1)], -1, 9)
         tell(groups, RemoveTopicRecord(b"u" * 16), TopicRecord("u", b"v" * 16))
         assert groups.shard("g").offsets("g") == {}
@@ -323,7 +324,7 @@ def test_a_recreated_topic_does_not_write_the_tombstones_of_all_shards_at_once()
     async def scenario(groups: GroupCoordinator) -> None:
         partitions = [with_index(index) for index in range(3)]
         for partition in partitions:
-            groups.leadership(partition, True)
+            groups.led.leadership(partition, True)
         count = OFFSETS_PER_SLICE_MAX
         for shard in groups.shards():
             for number in range(count):
@@ -348,18 +349,18 @@ def test_a_recreated_topic_does_not_write_the_tombstones_of_all_shards_at_once()
 
 def turn(groups: GroupCoordinator) -> None:
     """Advance the timers to the next slice."""
-    cast(Clock, groups._clock).ms += 2 * TICK_MS
+    cast(Clock, groups._pacing.clock).ms += 2 * TICK_MS
     groups._timers._fire()
 
 
 def test_very_many_groups_are_given_up_in_slices() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         partition = with_log()
-        groups.leadership(partition, True)
+        groups.led.leadership(partition, True)
         per_slice = OFFSETS_PER_SLICE_MAX // GROUP_IN_OFFSETS
         committed_by(groups, 2 * per_slice)
         shard = groups.shard("g")
-        groups.leadership(partition, False)
+        groups.led.leadership(partition, False)
         assert code(groups) == ErrorCode.NOT_COORDINATOR
         assert len(shard.image.groups) == per_slice
         turn(groups)
@@ -370,7 +371,7 @@ def test_very_many_groups_are_given_up_in_slices() -> None:
 
 def test_a_stopping_broker_gives_up_all_groups_at_once() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(), True)
+        groups.led.leadership(with_log(), True)
         committed_by(groups, OFFSETS_PER_SLICE_MAX)
         shard = groups.shard("g")
         groups.close()
@@ -385,8 +386,8 @@ def test_members_of_very_many_groups_are_expected_in_slices(monkeypatch: pytest.
 
     async def scenario(groups: GroupCoordinator) -> None:
         pairs = [framed(KeyedRecord(OffsetCommitKey(f"g{at}", "t", 0), OffsetCommitValue(1), 4)) for at in range(9)]
-        groups.leadership(with_log(*pairs), True)
-        shard = groups._shards[0]
+        groups.led.leadership(with_log(*pairs), True)
+        shard = groups.led.by_partition[0]
         expect = shard.expect_members
 
         def expecting() -> Iterator[int]:
@@ -407,7 +408,7 @@ def test_members_of_very_many_groups_are_expected_in_slices(monkeypatch: pytest.
 def test_an_unreadable_log_is_not_served() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         key, _ = committed(5)
-        groups.leadership(with_log((key, b"\x00\x63from the future")), True)
+        groups.led.leadership(with_log((key, b"\x00\x63from the future")), True)
         await settled(groups)
         assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
         assert list(groups.shards()) == []
@@ -427,11 +428,11 @@ def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch)
     monkeypatch.setattr(coordinator_module, "load", failing)
 
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(committed(5)), True)
+        groups.led.leadership(with_log(committed(5)), True)
         for _ in range(2):
             await settled(groups)
             assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-            cast(Clock, groups._clock).ms += LOAD_AGAIN_MS + TICK_MS
+            cast(Clock, groups._pacing.clock).ms += LOAD_AGAIN_MS + TICK_MS
             groups._timers._fire()
         await settled(groups)
         assert list(groups.shards()) == [groups.shard("g")]
@@ -448,7 +449,7 @@ def test_members_do_not_wait_for_a_failed_load(monkeypatch: pytest.MonkeyPatch) 
     async def scenario(groups: GroupCoordinator) -> None:
         told: list[BaseException] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
-        groups.leadership(with_log(committed(3)), True)
+        groups.led.leadership(with_log(committed(3)), True)
         assert code(groups) is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         await until(lambda: told)
         assert code(groups) is ErrorCode.COORDINATOR_NOT_AVAILABLE
@@ -461,7 +462,7 @@ def test_the_number_of_groups_of_a_partition_is_limited(monkeypatch: pytest.Monk
     monkeypatch.setattr(image_module, "GROUPS_PER_PARTITION_MAX", 1)
 
     async def scenario(groups: GroupCoordinator) -> None:
-        groups.leadership(with_log(), True)
+        groups.led.leadership(with_log(), True)
         shard = groups.shard("g")
         commits = [Commit("t", 0, 1)]
         shard.commit("g", -1, "", None, commits, -1, 9)
@@ -482,12 +483,12 @@ def test_offsets_of_a_topic_that_was_deleted_before_the_log_was_read_count_for_n
         partition = with_log(
             named("t", 0, b"f" * 16), named("t", 1, b"t" * 16), named("t", 2, bytes(16)), named("gone", 0, b"g" * 16)
         )
-        coordinator.leadership(partition, True)
-        await until(lambda: not coordinator._shards[0].is_loading)
-        shard = coordinator._shards[0]
+        coordinator.led.leadership(partition, True)
+        await until(lambda: not coordinator.led.by_partition[0].is_loading)
+        shard = coordinator.led.by_partition[0]
         assert shard.offsets("g").keys() == {"t"}
         assert sorted(shard.offsets("g")["t"]) == [1, 2]
         await until(lambda: partition.log.log_end_offset == 6)
-        coordinator.leadership(partition, False)
+        coordinator.led.leadership(partition, False)
 
     play(scenario)

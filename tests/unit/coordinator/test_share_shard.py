@@ -14,7 +14,7 @@ from kavka_broker.core.share.share_states import SharePartitionKey, ShareStates
 from kavka_broker.loop.slices import at_once
 from kavka_broker.loop.timers import Timers
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from tests.unit.coordinator.fakes import Clock, FakePartition
+from tests.unit.coordinator.fakes import Clock, FakePartition, pacing
 
 KEY = SharePartitionKey("g", bytes(16), 0)
 
@@ -91,7 +91,9 @@ def test_periodic_work_is_done_for_one_partition_of_the_log_a_turn() -> None:
         openings = SimpleNamespace(when_secured=lambda _: None)
         replicas = SimpleNamespace(leadership_listeners=[], partitions=partitions, openings=openings)
         timers, settings = SteppedTimers(), ShareCoordinatorSettings(500, 5_000, 300_000, 60_000)
-        coordinator = ShareCoordinator(settings, cast(Any, None), cast(Any, replicas), Clock(), cast(Any, timers))
+        coordinator = ShareCoordinator(
+            settings, cast(Any, None), cast(Any, replicas), pacing(Clock(), cast(Any, timers))
+        )
         await asyncio.sleep(0)
         for shard in coordinator.shards:
             for start_offset in range(2):

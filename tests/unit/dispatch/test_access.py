@@ -197,7 +197,7 @@ def test_an_expression_of_a_consumer_group_matches_topics_that_may_be_described(
 
         find = FindCoordinatorRequest(key_type=0, coordinator_keys=["g"])
         await client.call(find, FindCoordinatorResponse, 4)  # makes the topic of offsets
-        await until(lambda: any(not shard.is_loading for shard in inside.broker.groups._shards.values()))
+        await until(lambda: any(not shard.is_loading for shard in inside.broker.groups.led.by_partition.values()))
         answer = await beat(subscribed_topic_regex="t|hidden")
         assert answer.assignment is not None
         assert len(answer.assignment.topic_partitions) == 1
