@@ -1,8 +1,8 @@
 """The shards of a coordinator: one for each partition of its internal topic that this broker leads.
 
 The replica manager calls `leadership`. A partition that comes is read and then served, a new one once its topic's id is
-synced; one that goes is closed. Whoever asks for a key that is elsewhere, or not read yet, gets Kafka's error for it and
-comes back.
+synced; one that goes is closed. Clients that ask for a key which is elsewhere, or not read yet, get Kafka's error for it
+and come back.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ LOAD_AGAIN_MS: Final = 1000
 
 
 class Shard(Protocol):
-    """What a coordinator keeps of one partition."""
+    """A coordinator's state of one partition."""
 
     is_loading: bool
     is_unreadable: bool
