@@ -1,8 +1,8 @@
 """The shards of a coordinator: one for each partition of its internal topic that this broker leads.
 
-The replica manager calls `leadership`. A partition that comes is read and then served, a new one once its topic's id is
-synced; one that goes is closed. Clients that ask for a key which is elsewhere, or not read yet, get Kafka's error for it
-and come back.
+The replica manager calls `leadership`. A partition that comes is read and then served, a new one once its topic's id
+is synced; one that goes is closed. Clients that ask for a key which is elsewhere, or not read yet, get Kafka's error
+for it and come back.
 """
 
 import asyncio
