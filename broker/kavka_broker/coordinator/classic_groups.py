@@ -6,6 +6,7 @@ A command changes its group and lists effects (`core.group`), and `_run` carries
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from typing import Final
 
 from kavka_broker.coordinator.append_errors import answered
 from kavka_broker.coordinator.led_partition import LedPartition
@@ -22,12 +23,15 @@ from kavka_broker.core.group.records import KeyedRecord, group_record
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.loop.timers import Timer
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
+
+SESSION_COST: Final = 3
 
 Append = Callable[[str, Sequence[KeyedRecord]], Waiting | None]
 """Appends records of a group; returns a future of the commit. Raises BrokerError."""
@@ -50,6 +54,7 @@ class ClassicGroups:
         self._append = append
         self._clock = pacing.clock
         self._timers = pacing.timers
+        self._slices = pacing.slices
         self._running: dict[str, dict[TimerName, Timer]] = {}
 
     def expect_members(self) -> Iterator[int]:
@@ -65,11 +70,24 @@ class ClassicGroups:
     def adopt(self, group: ClassicGroup, *, rebalances: bool) -> None:
         """Serve a group that was a consumer group until now."""
         self._image.groups[group.group_id] = group
-        effects = Effects()
-        membership.start_sessions(group, effects)
         if rebalances:
+            effects = Effects()
             prepare(group, self._settings, self._clock.now_ms(), effects)
-        self._run(group, effects)
+            self._run(group, effects)
+        self._slices.run_aside(self._start_sessions(group))
+
+    def _start_sessions(self, group: ClassicGroup) -> Work[None]:
+        """Start the sessions of a group's members, but of those that leave while others have their turns."""
+        cost = Cost()
+        for member in list(group.members.values()):
+            if self._image.groups.get(group.group_id) is not group:
+                return
+            if group.members.get(member.member_id) is member:
+                effects = Effects()
+                keep_alive(member, effects)
+                self._run(group, effects)
+            if cost.add(SESSION_COST):
+                yield
 
     # --- members ------------------------------------------------------------------------------------------------
 
@@ -131,7 +149,8 @@ class ClassicGroups:
         membership.bury(group, error, self._clock.now_ms(), effects)
         self._run(group, effects)
         self._image.groups.pop(group.group_id, None)
-        self._running.pop(group.group_id, None)
+        for timer in self._running.pop(group.group_id, {}).values():
+            timer.cancel()
 
     # --- effects ------------------------------------------------------------------------------------------------
 

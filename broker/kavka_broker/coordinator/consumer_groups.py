@@ -7,11 +7,11 @@ this broker leads no longer, the shard is closed and its groups are forgotten.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping
+from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
-from kavka_broker.coordinator.classic_groups import ClassicGroups
+from kavka_broker.coordinator.classic_groups import SESSION_COST, ClassicGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.expression_upkeep import ExpressionUpkeep
 from kavka_broker.coordinator.group_commands import Command, GroupCommands, Heard, Outcome
@@ -38,6 +38,7 @@ from kavka_broker.core.metadata.image.features import GROUP_VERSION
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 
@@ -67,6 +68,7 @@ class ConsumerGroups:
         self._log = group_log
         self._classics = classics
         self._clock = pacing.clock
+        self._slices = pacing.slices
         self.commands: ConsumerCommands = GroupCommands(pacing.threads, turns, replay_consumers, self._carry_out)
         self._fencing = MemberFencing(
             self.existing, settings.consumer, self.around, self.commands, self.is_large, group_log, pacing
@@ -275,11 +277,20 @@ class ConsumerGroups:
         if classic is None:
             return
         self._classics.bury(classic, ErrorCode.REBALANCE_IN_PROGRESS)
-        for member in group.members.values():
-            if member.classic is not None:
-                self._fencing.expect(group, member, member.classic.session_timeout_ms)
         if classic.members:
+            self._slices.run_aside(self._expect_former(group.group_id, list(classic.members)))
             log.info("group.upgraded", group=group.group_id, members=len(classic.members))
+
+    def _expect_former(self, group_id: str, members: Sequence[str]) -> Work[None]:
+        """Start the sessions of members of the classic group that a group was, but of those that leave meanwhile."""
+        cost = Cost()
+        for member_id in members:
+            group = self._groups.get(group_id)
+            member = None if group is None else group.members.get(member_id)
+            if group is not None and member is not None and member.classic is not None:
+                self._fencing.expect(group, member, member.classic.session_timeout_ms)
+            if cost.add(SESSION_COST):
+                yield
 
     def _put_classic(self, group: ConsumerGroup, classic: ClassicGroup, *, rebalances: bool) -> None:
         """Put a classic group in the place of a consumer group."""

@@ -152,9 +152,7 @@ class ShareFetches:
         session.on_close()
         self._left.append(session)
         if len(self._left) == 1:  # otherwise the work for those before goes on with this one
-            releasing = self._slices.run(self._release_left())
-            if isinstance(releasing, asyncio.Task):
-                watch(releasing)
+            self._slices.run_aside(self._release_left())
 
     def _release_left(self) -> Work[None]:
         """Release what members held whose sessions have ended, a slice at a time: one connection may end very many."""

@@ -20,6 +20,7 @@ import asyncio
 from collections.abc import AsyncIterator, Callable, Generator, Sequence
 from typing import Final, Protocol, TypeVar
 
+from kavka_broker.loop.tasks import watch
 from kavka_broker.loop.turns import OWN, Flow, Turns
 
 T = TypeVar("T")
@@ -145,6 +146,12 @@ class Slices:
             result: T = end.value
             return result
         return asyncio.get_running_loop().create_task(self._finish(work, self.time.payer))
+
+    def run_aside(self, work: Work[None]) -> None:
+        """Do work that nobody waits for, the first slice now. An unexpected error of it ends the process."""
+        task = self.run(work)
+        if isinstance(task, asyncio.Task):
+            watch(task)
 
     def _do_slice(self, work: Work[T], began_ns: int) -> None:
         """Do the work for a quantum. Raises StopIteration where it ends."""

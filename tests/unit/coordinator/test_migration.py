@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator import classic_members, group_commands
+from kavka_broker.coordinator import classic_groups, classic_members, consumer_groups, group_commands
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.consumer_group import classic_snapshot
@@ -18,10 +18,12 @@ from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.embedded_protocol import read_assignment
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.membership import Departure
-from kavka_broker.core.group.state import ClassicGroup, GroupState
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.core.group.sync import Sync
+from kavka_broker.loop.slices import COST_PER_YIELD, YIELDS_PER_SLICE_MAX
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
+from tests.support.waiting import until
 from tests.unit.consumer_group.classic import assignment, join_command, subscription
 from tests.unit.coordinator.fakes import World, play
 
@@ -497,5 +499,42 @@ def test_a_large_assignment_is_told_by_a_thread(monkeypatch: pytest.MonkeyPatch)
         assert not syncing.done()
         await syncing
         assert len(has(syncing)) == 2
+
+    play(scenario)
+
+
+def adopted(world: World, count: int) -> list[str]:
+    """A classic group with so many members, each of which has one partition."""
+    group = ClassicGroup("g", state=GroupState.STABLE, generation=3, protocol_type="consumer", protocol_name="range")
+    for index in range(count):
+        world._happens(PartitionRecord(PARTITIONS + index, b"t" * 16))
+        protocols = (("range", subscription()),)
+        member = Member(f"m{index:03}", None, "client", "/h", 45_000, 60_000, protocols, assignment(PARTITIONS + index))
+        group.add(member)
+    world.shard.classics.adopt(group, rebalances=False)
+    return list(group.members)
+
+
+def test_the_sessions_of_a_group_with_many_members_are_taken_over_in_slices(monkeypatch: pytest.MonkeyPatch) -> None:
+    for module in (classic_groups, consumer_groups):
+        monkeypatch.setattr(module, "SESSION_COST", COST_PER_YIELD)
+
+    async def scenario() -> None:
+        world = world_with_topic()
+        names = adopted(world, 3 * YIELDS_PER_SLICE_MAX)
+        watched = world.shard.classics._running["g"]
+        assert len(watched) == YIELDS_PER_SLICE_MAX
+        await until(lambda: len(watched) == len(names))
+        joins = Heartbeat("g", "C", 0, "client", "/h", rebalance_timeout_ms=20_000, topics=("t",), owned={})
+        heard = world.shard.consumers.heartbeat(joins, SETTINGS)
+        assert not isinstance(heard, tuple), "a thread reads a group of that size"
+        await heard
+        running = world.shard.consumers.timers._running["g"]
+        assert len(running) == YIELDS_PER_SLICE_MAX + 1, "C was heard of"
+        leaving = world.shard.leave("g", [Departure(names[-1])])
+        await until(lambda: len(running) >= len(names))
+        assert not isinstance(leaving, list)
+        await leaving
+        assert {name for _, name in running} == {"C", *names[:-1]}
 
     play(scenario)

@@ -108,13 +108,11 @@ def start_sessions(group: ClassicGroup, effects: Effects) -> None:
 
 
 def bury(group: ClassicGroup, error: ErrorCode, now_ms: int, effects: Effects) -> None:
-    """End the group here: it is deleted, or another broker coordinates it. Waiting requests get `error`."""
+    """End the group here: it is deleted, or another broker coordinates it. Waiting requests get `error`, and all timers
+    of the group are to be stopped.
+    """
     for member in group.members.values():
         refuse_waiting(group, member, error, effects)
-    for member_id in [*group.members, *group.pending]:
-        effects.stop(TimerKind.SESSION, member_id)
-    effects.stop(TimerKind.JOIN)
-    effects.stop(TimerKind.SYNC)
     for write in group.writes_pending.values():
         if write.answer is not None:
             effects.answer(write.answer.token, type(write.answer.response)(error_code=error))  # type: ignore[call-arg]
