@@ -163,13 +163,17 @@ def check_format(wanted: Wanted) -> None:
     if wanted.table_format != "delta":
         return
     option = "--table-format delta"
-    if isinstance(wanted.directory, str):
+    is_stored = isinstance(wanted.directory, str)
+    if is_stored and wanted.engine == "spark":
         raise CommandError(
-            f"{option}: its tables stand in a directory, and not in an S3 store yet; leave one of them out"
+            f"{option}: in an S3 store DuckDB alone writes its tables, as Spark's commits there and those of deltalake"
+            " do not see each other; take --engine duckdb, or a directory"
         )
     if words := lacking(f"kavka audit run {option}", "delta", "deltalake"):
         raise CommandError(words)
-    check_directory(wanted.directory)
+    directory = wanted.work_directory if is_stored else wanted.directory
+    if isinstance(directory, Path):
+        check_directory(directory)
 
 
 @contextmanager

@@ -8,7 +8,6 @@ and what a run that died has left half written, stays.
 from collections import Counter
 from pathlib import Path
 from typing import Final
-from urllib.parse import unquote
 
 from kavka_audit.delta.chain_rows import known_chains, replace_chains
 from kavka_audit.delta.chain_states import without_old
@@ -41,13 +40,13 @@ def retain(lake: Lake, now_ms: int, keep_days: int) -> None:
     for table in (tables.events, tables.dead_letters, tables.chains):
         with told(lake, table.name):
             # What was vacuumed before is listed again, and would be committed again.
-            if any((lake.directory / table.name / unquote(file)).exists() for file in table.delta.vacuum(dry_run=True)):
+            if table.is_kept(table.delta.vacuum(dry_run=True)):
                 table.delta.vacuum(dry_run=False)
 
 
 def _compact(table: Table) -> None:
     """Make one file of those of a day, where there are many."""
-    days = Counter(Path(file).parent.name.partition("=")[2] for file in table.files())
+    days = Counter(Path(file).parent.name.partition("=")[2] for file in table.names())
     for day, count in days.items():
         if count > DAY_FILES_MAX:
             table.delta.optimize.compact(partition_filters=[(DAY, "=", day)])

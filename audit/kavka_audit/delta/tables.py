@@ -4,6 +4,7 @@
 transaction identifiers of Delta. A commit whose identifiers another commit has taken meanwhile is refused by Delta.
 """
 
+import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -17,7 +18,7 @@ from deltalake.schema import PrimitiveType
 
 from kavka_audit.delta.columns import CHAINS, DAY, DEAD_LETTERS, EVENTS, Columns
 from kavka_audit.delta.directory_names import check_directory
-from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.directory import Lake, LakeError, TablePlace
 
 NUMBER: Final = "kavka-audit"
 """The identifier whose version is the number of a batch."""
@@ -26,6 +27,7 @@ READER_VERSION_MAX: Final = 1
 COMMITS_LOOKED_AT: Final = 50
 """Commits among which one is looked for that was made a moment ago."""
 CHARACTERS_MAX: Final = 300
+SSL_CERT_FILE: Final = "SSL_CERT_FILE"
 ZSTD: Final = WriterProperties(compression="ZSTD")
 
 
@@ -40,10 +42,17 @@ class Table:
 
     def __init__(self, lake: Lake, name: str, columns: Columns, partitions: Sequence[str] = ()) -> None:
         self.name, self.columns, self._lake = name, columns, lake
-        self._place = lake.directory / name
-        with told(lake, name):
+        place, self._depth = table_place(lake), len(partitions) + 1
+        self._place = f"{place.address}/{name}"
+        with told(lake, name), _trusting(place.certificates):
             schema = Schema([Field(column, PrimitiveType(kind)) for column, kind in columns.items()])
-            self.delta = DeltaTable.create(self._place, schema, mode="ignore", partition_by=[*partitions] or None)
+            self.delta = DeltaTable.create(
+                self._place,
+                schema,
+                mode="ignore",
+                partition_by=[*partitions] or None,
+                storage_options={**place.options} or None,
+            )
         self._check()
 
     def _check(self) -> None:
@@ -73,12 +82,26 @@ class Table:
         return -1 if found is None else found
 
     def files(self, filters: Sequence[tuple[str, str, Any]] | None = None) -> list[str]:
-        """Return the files of Parquet that the table consists of, of some partitions or all. A row's day is in the name
-        of the file's directory alone.
+        """Return the files of Parquet that the table consists of, of some partitions or all, as they are on this
+        machine: those of a table in a store are fetched. A row's day is in the name of the file's directory alone.
         """
+        keeper, names = self._lake.keeper, self.names()
+        if keeper is not None:
+            keeper.bring_tables(self._lake.directory, self.name, names)
+        found = names if filters is None else self.names(filters)
+        return [str(self._lake.directory / name) for name in found]
+
+    def names(self, filters: Sequence[tuple[str, str, Any]] | None = None) -> list[str]:
+        """Return the same files by their names in the directory; none is fetched."""
         with told(self._lake, self.name):
             found = self.delta.file_uris(file_pruning_predicate=None if filters is None else [*filters])
-        return sorted(map(unquote, found))
+        return sorted("/".join([self.name, *unquote(uri).split("/")[-self._depth :]]) for uri in found)
+
+    def is_kept(self, names: Sequence[str]) -> bool:
+        """Whether any of these files of the table is there, by the names that its log has."""
+        if self._lake.keeper is None:
+            return any((self._lake.directory / self.name / unquote(name)).exists() for name in names)
+        return not self._lake.keeper.kept_names(self.name).isdisjoint(f"{self.name}/{unquote(name)}" for name in names)
 
     def append(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
         """Add rows. Raises LakeError, also where another run was faster."""
@@ -98,8 +121,31 @@ class Table:
 
     def _write(self, rows: Rows, mode: Any, identifiers: Mapping[str, int]) -> None:
         properties = CommitProperties(app_transactions=[Transaction(*pair) for pair in identifiers.items()])
+        if self._lake.keeper is not None:
+            self._lake.keeper.check()
         with told(self._lake, self.name):
             write_deltalake(self.delta, rows, mode=mode, commit_properties=properties, writer_properties=ZSTD)
+
+
+def table_place(lake: Lake) -> TablePlace:
+    """Return where the tables of a lake stand. Raises LakeError."""
+    return (
+        TablePlace(str(lake.directory.absolute())) if lake.keeper is None else lake.keeper.table_place(lake.directory)
+    )
+
+
+@contextmanager
+def _trusting(certificates: Path | None) -> Iterator[None]:
+    """Have a client that is made meanwhile trust these certificates: deltalake takes them from the environment."""
+    before = os.environ.get(SSL_CERT_FILE)
+    if certificates is not None:
+        os.environ[SSL_CERT_FILE] = str(certificates)
+    try:
+        yield
+    finally:
+        if certificates is not None:
+            os.environ.pop(SSL_CERT_FILE)
+            os.environ.update({SSL_CERT_FILE: before} if before is not None else {})
 
 
 class Tables:
@@ -140,7 +186,8 @@ def told(lake: Lake, name: str) -> Iterator[None]:
     except CommitFailedError as problem:
         raise LakeError(_overtaken(lake, name)) from problem
     except (DeltaError, OSError) as problem:
-        words = " ".join(str(problem).split())[:CHARACTERS_MAX]
+        text = str(problem)
+        words = " ".join(text.split())[:CHARACTERS_MAX] if lake.keeper is None else lake.keeper.words(text)
         raise LakeError(f"{lake.name}/{name}: {words}") from problem
 
 

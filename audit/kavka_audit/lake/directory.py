@@ -20,8 +20,9 @@ import fcntl
 import json
 import os
 import shutil
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
@@ -36,6 +37,17 @@ Span = tuple[int, int, int]
 
 class LakeError(Exception):
     """The directory cannot serve; the message says why and what to do."""
+
+
+@dataclass(frozen=True, slots=True)
+class TablePlace:
+    """Where Delta tables stand: an address as deltalake takes it, what it needs to reach that, and a file with the
+    certificates to trust there; none: those that it finds itself.
+    """
+
+    address: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    certificates: Path | None = None
 
 
 class Keeper(Protocol):
@@ -63,6 +75,21 @@ class Keeper(Protocol):
 
     def size_bytes(self, name: str) -> int | None:
         """Return the size of a file of which the directory has the name alone; None of any other."""
+
+    def table_place(self, directory: Path) -> TablePlace:
+        """Return where Delta tables stand."""
+
+    def check(self) -> None:
+        """Raise LakeError unless this run may change what is kept."""
+
+    def bring_tables(self, directory: Path, table: str, names: Sequence[str]) -> None:
+        """Make the directory have these files of a Delta table, and no other files of it."""
+
+    def kept_names(self, table: str) -> set[str]:
+        """Return the names of all files that stand below a name in the directory."""
+
+    def words(self, problem: str) -> str:
+        """Return what another client of the same place says of a problem, without anything secret."""
 
 
 class Lake:

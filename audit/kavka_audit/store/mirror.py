@@ -7,6 +7,9 @@ that a run reads are always fetched. What a run that died had beside the lake is
 goes to the store before it takes its place here, and leaves the store before it leaves here. So the store alone says
 how far the trail was taken in, and a run may die, and the directory be lost, at any moment.
 
+Delta tables stand in the store alone: deltalake reads and writes their logs there, and files of rows, which never
+change, are fetched where DuckDB reads them.
+
 Writing is the right of the run that has the lease. Files that overlap, without one holding all of the other, were
 written by two: their rows would count twice, so the run ends and names them.
 """
@@ -22,7 +25,7 @@ from typing import Final
 
 from kavka_audit.lake.completeness_results import MARK
 from kavka_audit.lake.completeness_results import TABLE as VERDICTS
-from kavka_audit.lake.directory import PART, TABLES, LakeError, covering, span_of
+from kavka_audit.lake.directory import PART, TABLES, LakeError, TablePlace, covering, span_of
 from kavka_audit.lake.own_files import CLAIM, ranges
 from kavka_audit.store.lease import Lease
 from kavka_audit.store.objects import Seen, Store
@@ -105,6 +108,31 @@ class Mirror:
         """Keep a file that is written, under its name in the directory. Raises LakeError."""
         self._lease.check()
         self._store.put(name, part)
+
+    def table_place(self, directory: Path) -> TablePlace:
+        """Return where Delta tables stand. Raises LakeError."""
+        return self._store.table_place(directory)
+
+    def check(self) -> None:
+        """Raise LakeError unless this run has the lease."""
+        self._lease.check()
+
+    def bring_tables(self, directory: Path, table: str, names: Sequence[str]) -> None:
+        """Make the directory have these files of a Delta table, and no other files of it. Raises LakeError."""
+        wanted = {directory / name for name in names}
+        for file in (directory / table).glob("**/part-*.parquet"):
+            if file not in wanted:
+                file.unlink()
+        now = time.time()
+        self._fetch_all(directory, [Seen(name, 0, now) for name in names if not (directory / name).exists()])
+
+    def kept_names(self, table: str) -> set[str]:
+        """Return the names of all files that stand below a name in the store. Raises LakeError."""
+        return {seen.key for seen in self._store.list(table)}
+
+    def words(self, problem: str) -> str:
+        """Return what another client of the store says of a problem, without anything secret."""
+        return self._store.words(problem)
 
     def adopt(self, staged: str, name: str, size_bytes: int) -> None:
         """Keep what stands beside the files under a name of theirs. Raises LakeError."""

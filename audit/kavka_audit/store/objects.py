@@ -1,4 +1,4 @@
-"""The seam to an S3 store: eight requests, no more than a lake needs.
+"""The seam to an S3 store: eight requests, no more than a lake needs, and how deltalake reaches the same objects.
 
 An object is there as a whole or not at all, and a list tells all that were put before it was asked for. `create` and
 `replace` are decided by the store itself: of two that ask at once, one is told that the other was first.
@@ -8,7 +8,7 @@ from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-from kavka_audit.lake.directory import LakeError
+from kavka_audit.lake.directory import LakeError, TablePlace
 
 
 class StoreError(LakeError):
@@ -49,3 +49,9 @@ class Store(Protocol):
 
     def delete(self, key: str) -> None:
         """Delete an object; there may be none."""
+
+    def table_place(self, directory: Path) -> TablePlace:
+        """Return how deltalake reaches the prefix; a file that it needs for that is written into the directory."""
+
+    def words(self, problem: str) -> str:
+        """Return what is wrong by the text of another client's error, and what to do."""

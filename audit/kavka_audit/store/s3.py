@@ -17,6 +17,7 @@ import obstore
 from obstore.exceptions import AlreadyExistsError, BaseError, PreconditionError
 from obstore.store import S3Store
 
+from kavka_audit.lake.directory import TablePlace
 from kavka_audit.store.address import Address
 from kavka_audit.store.ca_certificates import BUNDLE, of_machine
 from kavka_audit.store.objects import Seen, StoreError
@@ -33,6 +34,8 @@ CODE: Final = re.compile(r"<Code>([A-Za-z]{1,64})</Code>")
 STATUS: Final = re.compile(r"status code: ([0-9]{3})")
 CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 CREDENTIALS_FULL: Final = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
+PASSED_ON: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
+CERTIFICATES: Final = "trusted.pem"
 REFUSED_KEYS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "InvalidSecurity")
 REFUSED_TOKENS: Final = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 OTHER_REGION: Final = ("AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException")
@@ -136,6 +139,30 @@ class S3:
             except FileNotFoundError as problem:
                 if _code(problem) not in ("NoSuchKey", ""):
                     raise
+
+    def table_place(self, directory: Path) -> TablePlace:
+        """Return how deltalake reaches the prefix. It commits by conditional puts (If-None-Match), which the lease has
+        found the store to heed. Raises StoreError.
+        """
+        address, found = self._address, dict[str, str]()
+        found |= {name: self._environment[name] for name in PASSED_ON if self._environment.get(name)}
+        found |= {"AWS_REGION": address.region, "AWS_VIRTUAL_HOSTED_STYLE_REQUEST": str(address.is_virtual).lower()}
+        found |= {"AWS_CONDITIONAL_PUT": "etag", "timeout": f"{REQUEST_SECONDS_MAX}s"}
+        found |= {"max_retries": f"{RETRIES_MAX}", "retry_timeout": f"{RETRY_SECONDS_MAX}s"}
+        if endpoint := _endpoint(address):
+            found["AWS_ENDPOINT_URL"] = endpoint["aws_endpoint_url_s3"]
+            found["AWS_ALLOW_HTTP"] = str(address.endpoint.startswith("http://")).lower()
+        if not (trusted := self._trusted()):
+            return TablePlace(str(address), found)
+        own = of_machine()
+        # deltalake trusts a file alone where it is given one.
+        texts = {trusted, "" if own is None else own.read_text(encoding="utf-8")}
+        (directory / CERTIFICATES).write_text("\n".join(texts), encoding="utf-8")
+        return TablePlace(str(address), found, directory / CERTIFICATES)
+
+    def words(self, problem: str) -> str:
+        """Return what is wrong by the text of another client's error, and what to do."""
+        return self._words(problem, "of docs/how-to/audit.md")
 
     @contextmanager
     def _told(self, doing: str, right: str = "") -> Iterator[None]:

@@ -11,6 +11,7 @@ from pathlib import Path
 import duckdb
 import pytest
 from confluent_kafka import Producer
+from deltalake import DeltaTable
 
 from kavka_audit.store.address import address_of
 from kavka_audit.store.lease import KEY, Lease
@@ -126,6 +127,34 @@ def test_the_bucket_has_what_the_directory_has_from_run_to_run(server: Server, s
     assert not json.loads((kept / "lease.json").read_text())["held"]
 
 
+def in_tables(work: Path, kept: Path) -> Rows:
+    """The rows of the trail in the Delta tables of a bucket, read from its objects."""
+    files = [name for table in ("events", "dead_letters") for name in DeltaTable(kept / table).file_uris()]
+    assert {*files} <= {str(file) for file in kept.rglob("*.parquet")}
+    assert (work / "events").is_dir()
+    found = duckdb.read_parquet(files, union_by_name=True, hive_partitioning=False)
+    return found.project('partition, "offset", source, sequence, principal, operation, bytes').order("ALL").fetchall()
+
+
+def test_delta_tables_stand_in_the_bucket_alone(server: Server, s3: S3Server, tmp_path: Path) -> None:
+    """deltalake commits by the store's conditional puts, beside the lease; each run has an empty directory."""
+    kept = s3.bucket("tables")
+    options, a, b = ("--table-format", "delta"), tmp_path / "a", tmp_path / "b"
+    said = succeeds(server, "s3://tables/main", *options, "--work-directory", str(a))
+    assert said.endswith("s3://tables/main/report.html\n")
+    before = in_tables(a, kept / "main")
+    assert moved(kept / "main")
+    succeeds(server, "s3://tables/main", *options, "--work-directory", str(b))
+    after = in_tables(b, kept / "main")
+    assert {*before} <= {*after}
+    assert len({row[:2] for row in after}) == len(after) >= len(before) > 0
+    verdicts = duckdb.read_parquet(DeltaTable(kept / "main/chains").file_uris()).project("verdict").fetchall()
+    assert {*verdicts} == {("sound",)}
+    assert not [*kept.glob("main/entries/*/*")]
+    said = fails(server, "s3://tables/main", "--work-directory", str(tmp_path / "c"))
+    assert "has its tables in the format delta, and parquet is asked for" in said
+
+
 def is_killed(server: Server, s3: S3Server, name: str) -> bool:
     """Kill a run in its middle; whether it still held the lake: on a busy machine it may be over before."""
     kept = s3.bucket(name)
@@ -222,3 +251,5 @@ def test_a_store_with_a_certificate_is_trusted_by_its_authority_alone(
         monkeypatch.setenv("AWS_CA_BUNDLE", str(signed.directory / "ca.crt"))
         succeeds(server, "s3://secured")
         moved(kept)
+        succeeds(server, "s3://secured/tables", "--table-format", "delta")
+        moved(kept / "tables")

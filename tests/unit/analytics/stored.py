@@ -1,4 +1,6 @@
-"""An S3 store in memory, which a run may be cut off from after so many requests, and a lake in it."""
+"""An S3 store in memory, which a run may be cut off from after so many requests, and a lake in it. Delta tables stand
+in a directory beside it, as deltalake reaches no other program's memory.
+"""
 
 import hashlib
 import threading
@@ -6,7 +8,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.directory import Lake, TablePlace
 from kavka_audit.store.lease import LEASE_SECONDS, Lease
 from kavka_audit.store.mirror import Mirror
 from kavka_audit.store.objects import Seen
@@ -25,6 +27,8 @@ class Objects:
     kept: dict[str, bytes] = field(default_factory=dict)
     is_conditional: bool = True
     lock: threading.Lock = field(default_factory=threading.Lock)
+    tables: Path | None = None
+    """Where Delta tables stand."""
 
     def names(self, *beginnings: str) -> list[str]:
         return sorted(name for name in self.kept if name.startswith(beginnings))
@@ -63,6 +67,10 @@ class Connection:
         for key, data in sorted(self.objects.kept.items()):
             if key.startswith(below):
                 yield Seen(key, len(data), 1_000.0)
+        if (tables := self.objects.tables) is not None:
+            for file in sorted((tables / below).rglob("*")):
+                if file.is_file():
+                    yield Seen(file.relative_to(tables).as_posix(), file.stat().st_size, 1_000.0)
 
     def read(self, key: str) -> tuple[bytes, str] | None:
         self._ask(f"read {key}")
@@ -71,7 +79,11 @@ class Connection:
 
     def fetch(self, key: str, file: Path) -> None:
         self._ask(f"fetch {key}")
-        file.write_bytes(self.objects.kept[key])
+        tables = self.objects.tables
+        if tables is not None and (tables / key).exists():
+            file.write_bytes((tables / key).read_bytes())
+        else:
+            file.write_bytes(self.objects.kept[key])
 
     def put(self, key: str, file: Path) -> None:
         self._ask(f"put {key}")
@@ -104,6 +116,13 @@ class Connection:
         self.objects.kept.pop(key, None)
         self._answered()
 
+    def table_place(self, directory: Path) -> TablePlace:
+        assert self.objects.tables is not None
+        return TablePlace(str(self.objects.tables))
+
+    def words(self, problem: str) -> str:
+        return f"the store says {len(problem)} characters"
+
 
 def tag_of(data: bytes) -> str:
     return f'"{hashlib.md5(data, usedforsecurity=False).hexdigest()}"'
@@ -127,6 +146,6 @@ def lease_of(connection: Connection, time: Time | None = None, holder: str = "he
     return Lease(connection, NAME, holder, LEASE_SECONDS, clock, clock.sleep)
 
 
-def lake_in(connection: Connection, directory: Path, time: Time | None = None) -> Lake:
+def lake_in(connection: Connection, directory: Path, time: Time | None = None, table_format: str = "parquet") -> Lake:
     """A lake in the store, worked on in the directory."""
-    return Lake(directory, Mirror(connection, NAME, lease_of(connection, time)))
+    return Lake(directory, Mirror(connection, NAME, lease_of(connection, time)), table_format)

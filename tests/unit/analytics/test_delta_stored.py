@@ -1,0 +1,139 @@
+"""Delta tables in a store are those of a directory, wherever a run dies and whatever is left of its work directory."""
+
+from pathlib import Path
+from shutil import rmtree
+
+import pytest
+from deltalake import DeltaTable
+
+from kavka_audit.delta.engine import DeltaDuckDB
+from kavka_audit.delta.ingest import ingest
+from kavka_audit.delta.tables import Tables
+from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.ingest import Ingested
+from kavka_audit.lake.snapshot import Snapshot, keep
+from kavka_audit.questions.query_runner import Settings
+from kavka_audit.store.lease import LEASE_SECONDS
+from kavka_audit.store.objects import StoreError
+from tests.unit.analytics.delta import NAMES, contents, taken_in
+from tests.unit.analytics.ending import trail_of
+from tests.unit.analytics.stored import Connection, Objects, Time
+from tests.unit.analytics.stored import lake_in as stored_in
+from tests.unit.analytics.test_delta_tables import SMALL, Death, dying
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, Kept
+
+
+@pytest.fixture
+def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Objects:
+    monkeypatch.setattr("os.fsync", lambda _: None)  # no machine fails here
+    monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", SMALL)
+    (tmp_path / "tables").mkdir()
+    return Objects(tables=tmp_path / "tables")
+
+
+def lake_of(objects: Objects, directory: Path, time: Time | None = None) -> Lake:
+    return stored_in(Connection(objects), directory, time, "delta")
+
+
+def takes_in(lake: Lake, trail: Kept) -> Ingested:
+    with lake.held(CLUSTER):
+        return [Ingested(), *ingest(lake, trail, NOW_MS)][-1]
+
+
+def rows_of(objects: Objects, directory: Path) -> dict[str, list[tuple[object, ...]]]:
+    """The rows of all tables, as a run with an empty work directory reads them."""
+    lake = lake_of(objects, directory)
+    with lake.held(CLUSTER):
+        return contents(lake)
+
+
+def versions(objects: Objects) -> list[int]:
+    assert objects.tables is not None
+    return [DeltaTable(objects.tables / name).version() for name in NAMES]
+
+
+@pytest.mark.parametrize("commit", [1, 2, 3, 5, 7])
+def test_a_run_that_dies_and_loses_its_directory_leaves_nothing_twice_and_nothing_out(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
+) -> None:
+    trail, work = trail_of(4), tmp_path / "work"
+    whole, _ = taken_in(tmp_path / "whole", trail)
+    live = dying(monkeypatch, commit)
+    with pytest.raises(Death):
+        takes_in(lake_of(objects, work), trail)
+    live()
+    rmtree(work)
+    takes_in(lake_of(objects, work), trail)
+    assert rows_of(objects, tmp_path / "another") == contents(whole)
+    assert not [name for name in objects.kept if name.startswith(NAMES)], "a run keeps no rows beside the tables"
+
+
+def test_the_directory_has_the_files_of_the_newest_version_alone(objects: Objects, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    takes_in(lake_of(objects, work), trail_of(4))
+    lake = lake_of(objects, work)
+    with lake.held(CLUSTER):
+        (before,) = Tables(lake).chains.files()
+        DeltaDuckDB().retain(lake, NOW_MS + 30 * DAY_MS, 5)
+        assert Tables(lake).events.files() == []
+        Tables(lake).chains.files()
+    assert not [*work.glob("events/day=*/part-*")]
+    assert not Path(before).exists()
+    assert objects.tables is not None
+    assert [*objects.tables.glob("events/day=*/part-*")], "readers of an older version have a week"
+
+
+def test_answers_are_those_of_a_directory(objects: Objects, tmp_path: Path) -> None:
+    trail, found = trail_of(4), []
+    for lake in (lake_of(objects, tmp_path / "work"), Lake(tmp_path / "local", table_format="delta")):
+        engine = DeltaDuckDB(lambda: NOW_MS / 1000)
+        with lake.held(CLUSTER):
+            list(engine.ingest(lake, trail))
+            keep(lake, Snapshot(CLUSTER, {}))
+            answers = engine.ask(lake, Settings(NOW_MS), ROWS_MAX)
+        found.append({name: table.rows for name, table in answers.items()})
+    assert found[0] == found[1]
+    assert found[0]["audit_gaps"]
+
+
+def test_a_run_without_the_lease_commits_nothing(objects: Objects, tmp_path: Path) -> None:
+    """A run that stood still for longer than the lease finds that another has taken it."""
+    time = Time()
+    lake = lake_of(objects, tmp_path / "slow", time)
+    with lake.held(CLUSTER):
+        batches = ingest(lake, trail_of(4), NOW_MS)
+        next(batches)
+        time.now += 2 * LEASE_SECONDS
+        objects.kept["lease.json"] = b'{"held": true, "host": "elsewhere"}'
+        before = versions(objects)
+        with pytest.raises(StoreError, match="another run has taken"):
+            next(batches)
+        assert versions(objects) == before
+
+
+def test_of_two_runs_at_once_delta_refuses_one_where_the_lease_does_not(objects: Objects, tmp_path: Path) -> None:
+    trail, lakes = trail_of(4), [lake_of(objects, tmp_path / name) for name in ("one", "two")]
+    with lakes[0].held(CLUSTER):
+        (tmp_path / "two/entries").mkdir(parents=True)
+        lakes[1].keeper = lakes[0].keeper
+        slower, faster = (ingest(lake, trail, NOW_MS) for lake in lakes)
+        next(slower)
+        next(faster)
+        with pytest.raises(LakeError, match=r"another run has written to .*/events meanwhile"):
+            next(slower)
+        list(faster)
+    whole, _ = taken_in(tmp_path / "whole", trail)
+    assert rows_of(objects, tmp_path / "another") == contents(whole)
+
+
+def test_an_error_of_the_store_is_told_in_its_words(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What deltalake says may hold what was signed."""
+
+    def refused(*_: object, **__: object) -> None:
+        raise OSError("<Code>SignatureDoesNotMatch</Code> secret")
+
+    monkeypatch.setattr("kavka_audit.delta.tables.write_deltalake", refused)
+    with pytest.raises(LakeError, match=r"s3://bucket/audit/\w+: the store says [0-9]+ characters$"):
+        takes_in(lake_of(objects, tmp_path / "work"), trail_of(4))
