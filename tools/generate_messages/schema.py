@@ -32,13 +32,9 @@ PACKAGES = {
 }
 """The jar (kafka-NAME-VERSION.jar) and the package under `messages` its schemas go to."""
 
-LEFT_OUT = re.compile(
-    r"(?!StreamsGroupDescribe)\w*Streams\w*(Request|Response)"
-    r"|Remote(LogSegment|Partition)\w*Record"
-)
-"""Messages of streams groups (KIP-1071) and tiered storage (KIP-405), by name: the broker serves none of them.
-StreamsGroupDescribe is here as the example of CONTRIBUTING.md. A change that serves one takes it out of here. Records
-of groups stay: logs of Apache Kafka have them."""
+LEFT_OUT = re.compile(r"Remote(LogSegment|Partition)\w*Record")
+"""Messages of tiered storage (KIP-405), by name: the broker serves none of them. A change that serves one takes it out
+of here."""
 
 VERSION_MAX = 32767
 COMMENT = re.compile(r"^\s*//.*$", re.MULTILINE)

@@ -89,6 +89,7 @@ REQUESTS: Final[dict[int, str]] = {
     85: "WriteShareGroupStateRequest",
     86: "DeleteShareGroupStateRequest",
     87: "ReadShareGroupStateSummaryRequest",
+    88: "StreamsGroupHeartbeatRequest",
     89: "StreamsGroupDescribeRequest",
     90: "DescribeShareGroupOffsetsRequest",
     91: "AlterShareGroupOffsetsRequest",
@@ -180,6 +181,7 @@ RESPONSES: Final[dict[int, str]] = {
     85: "WriteShareGroupStateResponse",
     86: "DeleteShareGroupStateResponse",
     87: "ReadShareGroupStateSummaryResponse",
+    88: "StreamsGroupHeartbeatResponse",
     89: "StreamsGroupDescribeResponse",
     90: "DescribeShareGroupOffsetsResponse",
     91: "AlterShareGroupOffsetsResponse",
@@ -284,6 +286,5 @@ SHARE_VALUES: Final[dict[int, str]] = {
 }
 
 LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {
-    88: ("StreamsGroupHeartbeatRequest", (0, 0)),
 }
 """Requests of Kafka without a module, and their versions."""
