@@ -24,7 +24,9 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final
 
-from bench import floors, load, machine, memory, processes, report, sections, secured, strained, synced, transactions
+from bench import load, machine, memory, processes, report, sections, secured, synced, transactions
+from bench import machine_limits as floors
+from bench import strained_disk as strained
 from bench.brokers import KAFKA, KAVKA, Broker, Product, compile_kavka, strained_kavka
 from bench.measure import Measure
 from bench.sections import Plan

@@ -85,8 +85,8 @@ def _kafka_run(directory: Path) -> list[str]:
 
 
 def strained_kavka(how: str) -> Product:
-    """Kavka that takes its disk for strained, see `bench.strained`."""
-    command = [sys.executable, "-m", "bench.strained", how]
+    """Kavka that takes its disk for strained, see `bench.strained_disk`."""
+    command = [sys.executable, "-m", "bench.strained_disk", how]
     return Product("kavka", _kavka_format, lambda directory: [*command, *_kavka_run(directory)[3:]])
 
 

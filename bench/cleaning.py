@@ -24,7 +24,7 @@ from confluent_kafka import admin as kafka_admin
 
 from bench import machine, processes, topics, wire
 from bench.brokers import KAFKA, KAVKA, Broker, compile_kavka
-from bench.spread import percentile
+from bench.repetitions import percentile
 
 COMPACTED: Final = "compacted"
 NEIGHBOUR: Final = "neighbour"

@@ -28,7 +28,7 @@ from bench.__main__ import FULL, NEEDS_WARM_UP, PRODUCTS, RESULTS, Run, environm
 from bench.brokers import compile_kavka
 from bench.load import Load
 from bench.measure import Measure
-from bench.trio import NODE_IDS, Trio
+from bench.three_brokers import NODE_IDS, Trio
 
 REPLICAS: Final = len(NODE_IDS)
 PARTITIONS_MANY: Final = 1_000

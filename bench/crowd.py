@@ -24,8 +24,8 @@ from bench import machine, processes, topics, wire
 from bench.__main__ import PRODUCTS, Run
 from bench.brokers import Broker, Product
 from bench.measure import Measure
+from bench.repetitions import percentile
 from bench.script import measuring
-from bench.spread import percentile
 
 HELD: Final = "held"
 WATCHED_SECONDS: Final = 10.0

@@ -3,7 +3,7 @@
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-from bench.spread import Spread, lead
+from bench.repetitions import Spread, lead
 
 
 @dataclass(frozen=True, slots=True)

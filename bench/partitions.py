@@ -23,7 +23,7 @@ from confluent_kafka.cimpl import NewTopic
 from bench import machine, processes
 from bench.brokers import KAVKA, compile_kavka
 from bench.cluster import Ticker
-from bench.trio import Trio, TrioBroker
+from bench.three_brokers import Trio, TrioBroker
 
 #: Of the topics: `many-0`, `many-1`, and so on.
 PREFIX: Final = "many"

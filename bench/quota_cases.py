@@ -19,7 +19,7 @@ from bench.quota_clients import (
     RdkafkaProducer,
     Several,
 )
-from bench.trio import Trio
+from bench.three_brokers import Trio
 
 KIB: Final = 1024
 MIB: Final = 1024 * 1024

@@ -18,7 +18,7 @@ from typing import Final
 
 from bench import processes, wire
 from bench.brokers import KAVKA
-from bench.trio import Trio, TrioBroker
+from bench.three_brokers import Trio, TrioBroker
 from tools.kafka_jars import class_path
 
 LOOP_LINE: Final = "kavka_client_loop_seconds_total{"

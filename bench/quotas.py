@@ -35,7 +35,7 @@ from bench.quota_cases import LONG, MATRIX, TIME, Case
 from bench.quota_clients import Client, JavaProducer, KafkaPythonProducer, Several
 from bench.quota_time import TimeTaken, of_client, time_taken
 from bench.script import measuring
-from bench.trio import Trio
+from bench.three_brokers import Trio
 
 LONG_SECONDS: Final = 180.0
 LONG_WARM_UP_SECONDS: Final = 30.0

@@ -47,7 +47,7 @@ from bench.measure import (
     cases,
     compare,
 )
-from bench.spread import Spread, brief
+from bench.repetitions import Spread, brief
 
 CAPTION = (
     "Median (least to greatest) of the repetitions. The lead is Kavka : Kafka where more is better and "

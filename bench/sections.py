@@ -18,7 +18,7 @@ from bench import latency, load, machine, topics
 from bench.brokers import Broker, Product
 from bench.load import Load, Outcome
 from bench.measure import Measure
-from bench.spread import percentile
+from bench.repetitions import percentile
 
 SETTLE_SECONDS = 15.0
 IDLE_SECONDS = 20.0

@@ -16,8 +16,8 @@ from typing import Final
 from bench import machine, topics, wire
 from bench.brokers import Broker
 from bench.measure import Measure
+from bench.repetitions import percentile
 from bench.sections import Plan, Record, alternating
-from bench.spread import percentile
 
 SECTION: Final = "flush"
 SYNCED: Final = {"flush.messages": "1"}

@@ -17,8 +17,8 @@ import confluent_kafka as ck
 from bench import latency, machine, topics, transaction_wire, wire
 from bench.brokers import Broker
 from bench.measure import Measure
+from bench.repetitions import percentile
 from bench.sections import Plan, Record, alternating
-from bench.spread import percentile
 
 SECTION: Final = "transactions"
 VALUE: Final = b"x" * 100

@@ -17,7 +17,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bench import wire
-from bench.spread import percentile
+from bench.repetitions import percentile
 
 CLIENT: Final = b"victim"
 RECEIVED_BYTES: Final = 1 << 20

@@ -12,7 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e import cluster, former, images
+from e2e import cluster, images
+from e2e import earlier_commit as former
 
 KEEP, IMAGES = "--keep", "--images"
 FORMER = "former"

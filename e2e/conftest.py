@@ -4,9 +4,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.asking import tried
+from e2e.cluster_namespace import Scene, scene_in
+from e2e.kubectl import tried
 from e2e.release import OPERATOR, OPERATORS, installed
-from e2e.scene import Scene, scene_in
 
 
 @pytest.fixture(scope="module")

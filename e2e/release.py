@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.asking import SECONDS_MAX, ask
 from e2e.images import TAG
+from e2e.kubectl import SECONDS_MAX, ask
 from e2e.machine import KUBECONFIG, STATE
 from tests.kube.helm import CHART
 from tools.kube.programs import program

@@ -2,9 +2,9 @@
 
 import json
 
-from e2e.asking import SECONDS_MAX, until
+from e2e.cluster_namespace import Scene
 from e2e.images import TAG
-from e2e.scene import Scene
+from e2e.kubectl import SECONDS_MAX, until
 from e2e.trail import (
     ANALYTICS,
     CONFIG,

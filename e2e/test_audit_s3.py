@@ -11,11 +11,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
-from e2e.asking import ask, until
+from e2e.cluster_namespace import Scene
 from e2e.images import TAG
+from e2e.kubectl import ask, until
 from e2e.machine import HOST_ADDRESS, HOST_NAME
 from e2e.release import OPERATOR, OPERATORS
-from e2e.scene import Scene
 from e2e.trail import (
     ANALYTICS,
     CONFIG,

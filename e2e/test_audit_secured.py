@@ -12,10 +12,10 @@ import pytest
 import yaml
 from confluent_kafka import KafkaError, Producer
 
-from e2e.asking import SECONDS_MAX, until
+from e2e.cluster_namespace import Scene
 from e2e.images import ROOT
+from e2e.kubectl import SECONDS_MAX, until
 from e2e.release import install
-from e2e.scene import Scene
 from e2e.trail import (
     ANALYTICS,
     CONFIG,

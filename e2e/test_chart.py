@@ -1,9 +1,9 @@
 """The chart by Helm: installed, upgraded and taken out while a cluster runs, and nothing hangs."""
 
-from e2e.asking import SECONDS_MAX, apply, ask, tried, until
+from e2e.cluster_namespace import Scene, scene_in
 from e2e.images import NEXT_TAG, TAG
+from e2e.kubectl import SECONDS_MAX, apply, ask, tried, until
 from e2e.release import OPERATOR, OPERATORS, install, uninstall
-from e2e.scene import Scene, scene_in
 from tests.kube.objects import topic
 
 

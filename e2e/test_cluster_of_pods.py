@@ -2,8 +2,8 @@
 
 import json
 
-from e2e.asking import tried, until
-from e2e.scene import OF_CLUSTER, Scene
+from e2e.cluster_namespace import OF_CLUSTER, Scene
+from e2e.kubectl import tried, until
 
 LOST_POD, LOST_CLAIM = "main-nodes-2-0", "data-main-nodes-2"
 

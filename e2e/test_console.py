@@ -6,10 +6,10 @@ import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from e2e.asking import until
 from e2e.cluster import kubectl
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import until
 from e2e.release import OPERATOR, OPERATORS
-from e2e.scene import Scene
 from tests.support.servers import free_port
 
 CONSOLE_PORT = 8081

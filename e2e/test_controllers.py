@@ -2,8 +2,8 @@
 
 import json
 
-from e2e.asking import apply, until
-from e2e.scene import DATA, Scene
+from e2e.cluster_namespace import DATA, Scene
+from e2e.kubectl import apply, until
 from tests.kube.objects import pool, topic
 
 RACKS = ["a", "b", "c"]

@@ -3,9 +3,9 @@
 There is one machine, so the broker that went has no other to go to and waits until this one takes pods again.
 """
 
-from e2e.asking import ask, tried
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import ask, tried
 from e2e.machine import NODE
-from e2e.scene import Scene
 
 DRAIN = ("drain", NODE, "--pod-selector", "kavka.dev/cluster=main", "--delete-emptydir-data", "--ignore-daemonsets")
 DRAIN_SECONDS = 45

@@ -1,7 +1,7 @@
 """Brokers without volumes as real pods: a roll and a lost pod begin empty, and no acknowledged record is lost."""
 
-from e2e.asking import apply, until
-from e2e.scene import DATA, Scene
+from e2e.cluster_namespace import DATA, Scene
+from e2e.kubectl import apply, until
 from tests.kube.objects import cluster, pool
 from tests.support.control_plane import Json
 

@@ -1,9 +1,9 @@
 """The image of the brokers changes under load; one that does not start stops at the first broker."""
 
-from e2e.asking import until
+from e2e.cluster_namespace import Scene
 from e2e.images import BROKEN_TAG, LAST_WORDS, NEXT_TAG, TAG
+from e2e.kubectl import until
 from e2e.release import BROKER_IMAGE
-from e2e.scene import Scene
 
 
 def test_another_image_is_rolled_out_under_load(loaded: Scene) -> None:

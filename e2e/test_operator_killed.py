@@ -1,8 +1,8 @@
 """The operator is killed in the middle of a roll, and the next one ends it."""
 
-from e2e.asking import ask, until
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import ask, until
 from e2e.release import OPERATORS
-from e2e.scene import Scene
 
 OPERATOR_PODS = ("--selector", "app.kubernetes.io/component=operator")
 

@@ -2,8 +2,8 @@
 
 import json
 
-from e2e.asking import until
-from e2e.scene import Scene
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import until
 
 BALANCED = {"name": "BALANCED", "port": 9095, "service": {"type": "LoadBalancer"}}
 BALANCERS = "198.51.100"

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.asking import SECONDS_MAX, ask, until
+from e2e.cluster_namespace import Scene, client
 from e2e.images import ROOT, TAG
+from e2e.kubectl import SECONDS_MAX, ask, until
 from e2e.machine import KUBECONFIG, STATE
 from e2e.release import BROKER_IMAGE, OPERATOR_IMAGE, OPERATORS, uninstall
-from e2e.scene import Scene, client
 from tests.tidy.test_documents import BLOCK
 from tools.kube.programs import program
 

@@ -2,8 +2,8 @@
 
 import json
 
-from e2e.asking import until
-from e2e.scene import DATA, Scene
+from e2e.cluster_namespace import DATA, Scene
+from e2e.kubectl import until
 from tests.kube.objects import pool
 from tests.support.control_plane import Json
 

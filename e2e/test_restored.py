@@ -2,9 +2,9 @@
 
 import json
 
-from e2e.asking import ask, until
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import ask, until
 from e2e.release import OPERATOR, OPERATORS
-from e2e.scene import Scene
 from tests.support.control_plane import Json
 
 POD, CLAIM = "main-nodes-2-0", "data-main-nodes-2"

@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.asking import until
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import until
 from e2e.release import OPERATOR, OPERATORS, install
-from e2e.scene import Scene
 
 CLIENTS = {"name": "CLIENTS", "port": 9092, "protocol": "SSL"}
 SHOWN = "import ssl, sys; print(ssl.get_server_certificate((sys.argv[1], 9092), ca_certs='/etc/ca/ca.crt'))"

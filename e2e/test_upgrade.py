@@ -2,11 +2,11 @@
 
 import pytest
 
-from e2e.asking import SECONDS_MAX, apply, ask, until
-from e2e.former import FORMER_TAG, install_former, is_known
+from e2e.cluster_namespace import Scene, scene_in
+from e2e.earlier_commit import FORMER_TAG, install_former, is_known
 from e2e.images import TAG
+from e2e.kubectl import SECONDS_MAX, apply, ask, until
 from e2e.release import BROKER_IMAGE, OPERATORS, install, uninstall
-from e2e.scene import Scene, scene_in
 from tests.kube.objects import topic
 
 EVICTED = "main-nodes-1-0"

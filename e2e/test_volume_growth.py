@@ -8,8 +8,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from e2e.asking import ask, until
-from e2e.scene import Scene
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import ask, until
 from tests.kube.objects import pool, volumes
 
 CLASS = "standard"

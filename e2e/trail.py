@@ -10,9 +10,9 @@ import duckdb
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
-from e2e.asking import SECONDS_MAX, until
+from e2e.cluster_namespace import Scene
+from e2e.kubectl import SECONDS_MAX, until
 from e2e.machine import STATE
-from e2e.scene import Scene
 from tests.kube.objects import pool, quota, volumes
 from tests.support.control_plane import Json
 

@@ -13,7 +13,7 @@ from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import REQUIRED, Definition, render
 from kavka_broker.core.config.documentation import ABOUT
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from kavka_broker.core.config.unserved import PROMISES
+from kavka_broker.core.config.unserved_configs import PROMISES
 from tools.pages import write_or_check
 
 PAGE: Final = Path(__file__).parent.parent / "docs" / "reference" / "configs.md"

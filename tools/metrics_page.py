@@ -9,7 +9,7 @@ from pathlib import Path
 
 from kavka_broker.loop.turns import CLIENTS_NAMED_MAX
 from kavka_broker.quotas.entity_usage import ENTITIES_MAX
-from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
+from kavka_broker.quotas.quota_shares import DELAY_BUCKETS_MS, IDLE_MS_MAX, SERIES_MAX
 from kavka_broker.runtime.dashboard_names import ALIASES, PARTITION_NAMES
 from kavka_broker.runtime.metric_table import FAMILIES
 from kavka_broker.runtime.metric_tables.family import Family

@@ -25,7 +25,7 @@ from queue import SimpleQueue
 from xml.etree import ElementTree as ET
 
 from tools import affected
-from tools.measures import measured, table
+from tools.house_measures import measured, table
 from tools.prerequisites import Prerequisite, lacking
 
 ROOT = Path(__file__).parent.parent
@@ -49,7 +49,7 @@ LINT = {
     "ruff format": ("ruff", "format", "--check", "--quiet", "."),
     "mypy": ("mypy", "--no-error-summary", *CODE),
     "import-linter": ("lint-imports", "--no-cache"),
-    "commit titles": ("python", "-m", "tools.titles"),
+    "commit titles": ("python", "-m", "tools.commit_titles"),
 }
 SUITE_SECONDS_MAX = 3600
 PORTS = ("10000-16000", "16000-23000", "23000-30000")  # of the lanes, which are as many

@@ -11,7 +11,7 @@ from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.local_resources import Document
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.resource_store import add_store, cluster_document, open_store, store_options
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.reconcile.rollout.roll import HOLD_NODES, names_in
 
 Change = Callable[[Document], tuple[Mapping[str, str | None], str]]

@@ -16,11 +16,11 @@ from kavka_cli.connection import connected
 from kavka_cli.output import CommandError, complain, say
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key, Managed, key_of
-from kavka_operator.api.stored import resource_from
+from kavka_operator.api.stored_resources import resource_from
 from kavka_operator.domain.cluster_view import View
+from kavka_operator.domain.name_lists import counted, named
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import ManagedAction, MoveReplicas, Plan, RestartNode
-from kavka_operator.domain.text import counted, named
 from kavka_operator.domain.units import size
 from kavka_operator.kafka.admin import Admin, AdminError
 from kavka_operator.loop.converge import plan_once

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kavka_cli.kubernetes.server_dry_run import LAST_APPLIED
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 
 WRITTEN_METADATA = ("annotations", "labels")
 

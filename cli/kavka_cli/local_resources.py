@@ -12,7 +12,7 @@ from kavka_cli.selector import Selector
 from kavka_cli.stopped_status import not_running
 from kavka_operator.api import GROUP
 from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.store import Store
 

@@ -9,7 +9,7 @@ from kavka_cli.dry_run import Foreseen, words_of
 from kavka_cli.field_changes import FieldChange
 from kavka_cli.local_resources import full_name
 from kavka_operator.api.kinds import Key
-from kavka_operator.domain.text import counted, named
+from kavka_operator.domain.name_lists import counted, named
 from kavka_operator.domain.units import size
 from kavka_operator.platform.kubernetes.objects.names import GATE
 from kavka_operator.reconcile.impact import Emptied, Forecast, Restart

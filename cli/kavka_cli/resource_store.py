@@ -22,7 +22,7 @@ from kavka_cli.output import CommandError
 from kavka_cli.plugin import is_plugin
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import KINDS, Key
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.local.layout import clusters
 from kavka_operator.platform.local.store import Store
 

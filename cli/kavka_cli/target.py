@@ -26,7 +26,7 @@ from kavka_cli.resource_store import (
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, cluster_key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
-from kavka_operator.api.stored import UnreadableError, part, resource_from
+from kavka_operator.api.stored_resources import UnreadableError, part, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access import OPEN, Security

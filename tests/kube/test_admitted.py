@@ -8,7 +8,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.api.stored import UnreadableError, resource_from
+from kavka_operator.api.stored_resources import UnreadableError, resource_from
 from tests.kube.cluster import Kubernetes
 from tests.kube.drawing import resources
 from tests.kube.objects import topic

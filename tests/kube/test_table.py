@@ -8,7 +8,7 @@ import pytest
 import yaml
 
 from kavka_operator.api.kinds import KINDS, AnyResource
-from kavka_operator.api.stored import resource_from
+from kavka_operator.api.stored_resources import resource_from
 from kavka_operator.api.validation_errors import InvalidError
 from tests.kube.cluster import Kubernetes
 from tests.kube.objects import Change, Row

@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 
 from tests.tidy.tree import PYTHON, files, nodes, parsed, relative
-from tools.measures import silent
+from tools.house_measures import silent
 
 FUNCTION_LINES_MAX = 70
 LINE_MAX = 120
@@ -231,7 +231,7 @@ def test_no_directory_of_the_machine_is_named() -> None:
 
 
 def test_public_functions_say_what_they_raise() -> None:
-    """The rule of CONTRIBUTING, as `tools.measures` counts it; `raise` of another function's error is for a reader."""
+    """The rule of CONTRIBUTING, as `tools.house_measures` counts it; what another function raises is not seen."""
     paths = [path for path in PYTHON if relative(path).startswith(("broker/", "operator/", "cli/"))]
     assert paths
     found = [f"{relative(path)}: {name}" for path in paths for name in silent(parsed(path.read_text()))]

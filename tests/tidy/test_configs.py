@@ -8,7 +8,7 @@ from kavka_broker.core.authorization.settings import CLASS_KEY
 from kavka_broker.core.config.broker import KEYS
 from kavka_broker.core.config.definition import Definition
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from kavka_broker.core.config.unserved import PROMISES
+from kavka_broker.core.config.unserved_configs import PROMISES
 from tests.tidy.config_uses import read_names, read_of_topics
 
 

@@ -29,7 +29,7 @@ PLANTS = (
     ("layers", "kavka_broker.core.placement", "kavka_broker.storage.log"),
     ("layers", "kavka_broker.replica.leading.partition", "kavka_broker.controller.sessions"),
     ("layers", "kavka_broker.replica.leading.partition", "kavka_broker.coordinator.group_shard"),
-    ("layers", "kavka_broker.quotas.shares", "kavka_broker.membership.lifecycle"),
+    ("layers", "kavka_broker.quotas.quota_shares", "kavka_broker.membership.lifecycle"),
     ("layers", "kavka_broker.loop.timers", "kavka_broker.logs"),
     ("metadata", "kavka_broker.core.metadata.image.topics", "kavka_broker.core.metadata.decide.election_policy"),
     ("replica", "kavka_broker.replica.leading.partition", "kavka_broker.replica.serving.fetch_sessions"),

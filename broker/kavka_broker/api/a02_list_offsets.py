@@ -31,7 +31,7 @@ from kavka_broker.protocol.messages.list_offsets_response import (
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 from kavka_broker.storage.time_search import find_by_timestamp, max_timestamp
 
 LATEST = -1

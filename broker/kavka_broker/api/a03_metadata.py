@@ -36,7 +36,7 @@ from kavka_broker.request.metadata_answers import (
     some_broker,
 )
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4

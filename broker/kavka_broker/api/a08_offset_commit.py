@@ -29,7 +29,7 @@ from kavka_broker.protocol.messages.offset_commit_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 TOPIC_ID_VERSION = 10
 

@@ -35,7 +35,7 @@ from kavka_broker.protocol.messages.offset_fetch_response import (
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 GROUPS_VERSION = 8
 MEMBER_VERSION = 9

@@ -19,7 +19,7 @@ from kavka_broker.protocol.messages.find_coordinator_request import FindCoordina
 from kavka_broker.protocol.messages.find_coordinator_response import Coordinator, FindCoordinatorResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 GROUP, TRANSACTION, SHARE = range(3)
 MANY_KEYS_VERSION = 4

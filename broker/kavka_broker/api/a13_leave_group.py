@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 BATCH_VERSION = 3
 

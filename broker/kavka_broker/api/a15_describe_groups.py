@@ -21,7 +21,7 @@ from kavka_broker.protocol.messages.describe_groups_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 NOT_FOUND_VERSION = 6
 MEMBER_COST = 2  # of a slice

@@ -25,7 +25,7 @@ from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.mutation_quota import mutations_of
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 IDS_FROM_VERSION = 6
 STRICT_FROM_VERSION = 5

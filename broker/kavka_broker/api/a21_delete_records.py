@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.delete_records_response import (
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 HIGH_WATERMARK = -1
 Waiting = tuple[DeleteRecordsPartitionResult, Partition, asyncio.Future[None], int]

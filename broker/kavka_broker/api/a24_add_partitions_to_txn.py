@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.add_partitions_to_txn_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import FETCH_BYTES_MAX, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 BROKERS_VERSION = 4
 FENCED_FROM_VERSION = 2

@@ -16,7 +16,7 @@ from kavka_broker.protocol.messages.write_txn_markers_request import WriteTxnMar
 from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

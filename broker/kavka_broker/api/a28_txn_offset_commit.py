@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.txn_offset_commit_response import (
 from kavka_broker.replica.writing.transaction_verification import ask_for_verdicts
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 LOAD_IN_PROGRESS_FROM = 2
 ABORTABLE_FROM = 4

@@ -16,7 +16,7 @@ from kavka_broker.protocol.messages.create_acls_request import AclCreation, Crea
 from kavka_broker.protocol.messages.create_acls_response import AclCreationResult, CreateAclsResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 UNKNOWN = 0  # of all words of a rule
 

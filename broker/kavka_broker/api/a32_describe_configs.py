@@ -33,7 +33,7 @@ from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.broker_loggers import describe_loggers
 from kavka_broker.request.metadata_answers import layers
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

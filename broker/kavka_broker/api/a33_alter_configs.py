@@ -19,7 +19,7 @@ from kavka_broker.protocol.messages.alter_configs_request import AlterConfigsReq
 from kavka_broker.protocol.messages.alter_configs_response import AlterConfigsResourceResponse, AlterConfigsResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

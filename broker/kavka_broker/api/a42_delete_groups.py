@@ -17,7 +17,7 @@ from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsReq
 from kavka_broker.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(DeleteGroupsRequest, DeleteGroupsResponse, versions=(0, 2), each=(Each("groups_names", "results", per_turn=100),))

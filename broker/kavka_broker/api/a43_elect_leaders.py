@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.elect_leaders_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 TOP_ERROR_FROM = 1
 

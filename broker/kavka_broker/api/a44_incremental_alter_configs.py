@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.incremental_alter_configs_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.broker_loggers import alter_loggers, is_about_loggers
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 async def refused(

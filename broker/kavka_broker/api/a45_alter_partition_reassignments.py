@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.alter_partition_reassignments_response impor
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

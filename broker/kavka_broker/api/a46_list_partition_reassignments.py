@@ -20,7 +20,7 @@ from kavka_broker.protocol.messages.list_partition_reassignments_response import
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 PARTITIONS_PER_LOOK: Final = 1_000
 

@@ -31,7 +31,7 @@ from kavka_broker.protocol.messages.alter_client_quotas_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import BOTH, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 HOSTS_MAX: Final = 16  # of a request; more are refused
 FIND_SECONDS_MAX: Final = 5.0

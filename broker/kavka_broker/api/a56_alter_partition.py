@@ -20,7 +20,7 @@ from kavka_broker.protocol.messages.alter_partition_response import AlterPartiti
 from kavka_broker.protocol.messages.alter_partition_response import PartitionData as PartitionAnswer
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import CONTROLLER, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

@@ -9,7 +9,7 @@ Versions: flexible; running for longer than a duration from 1, a pattern of ids 
 import asyncio
 from collections.abc import Callable
 
-from kavka_broker.core.patterns import MATCH_MICROSECONDS, TEXT_CHARACTERS_MAX, Pattern, PatternError
+from kavka_broker.core.regular_expressions import MATCH_MICROSECONDS, TEXT_CHARACTERS_MAX, Pattern, PatternError
 from kavka_broker.core.transaction.state import Transaction
 from kavka_broker.core.transaction.state import TransactionState as State
 from kavka_broker.loop.slices import Cost, Work

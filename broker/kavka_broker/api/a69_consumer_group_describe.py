@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.consumer_group_describe_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 OF_CLASSIC_PROTOCOL, OF_CONSUMER_PROTOCOL = 0, 1
 """The type of a member."""

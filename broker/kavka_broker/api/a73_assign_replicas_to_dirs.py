@@ -19,7 +19,7 @@ from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import CONTROLLER, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

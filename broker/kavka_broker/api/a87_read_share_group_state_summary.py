@@ -14,7 +14,7 @@ from kavka_broker.protocol.messages.read_share_group_state_summary_request impor
 from kavka_broker.protocol.messages.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import FETCH_BYTES_MAX, api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 
 @api(

@@ -29,7 +29,7 @@ from kavka_broker.protocol.messages.describe_share_group_offsets_response import
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 NO_LAG = -1
 NOT_DESCRIBED = Summary(ErrorCode.COORDINATOR_NOT_AVAILABLE, 0, 0, UNSET, UNSET)

@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.alter_share_group_offsets_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 NO_PARTITION = "This server does not host this topic-partition."
 

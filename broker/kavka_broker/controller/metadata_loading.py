@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.controller.damaged_metadata import check_damage, is_alone, load_snapshot, load_state
-from kavka_broker.controller.images import image_of
+from kavka_broker.controller.image_replacement import image_of
 from kavka_broker.controller.metadata_batches import read_batch
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.start_errors import CannotStart

@@ -13,7 +13,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
-from kavka_broker.controller.images import become
+from kavka_broker.controller.image_replacement import become
 from kavka_broker.controller.metadata_batches import read_batch
 from kavka_broker.controller.metadata_loading import check_features, readable
 from kavka_broker.controller.metadata_log import MetadataLog

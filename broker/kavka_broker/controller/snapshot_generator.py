@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable
 from typing import Final
 
-from kavka_broker.controller.images import image_of
+from kavka_broker.controller.image_replacement import image_of
 from kavka_broker.controller.metadata_loading import history_of, quorum_control
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.publishing import Publisher

@@ -22,7 +22,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.configs import Configs
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.share_group.settings import ShareGroupSettings
@@ -63,7 +63,7 @@ class GroupCoordinator:
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
         steps = Steps(self._new_shard, self._load, self._open, self._close)
-        self.led = LedShards(OFFSETS_TOPIC, "groups", steps, metadata, replicas, pacing)
+        self.led = LedShards(OFFSETS_TOPIC, steps, metadata, replicas, pacing)
         self.led.follow()
 
     def start(self) -> None:

@@ -57,18 +57,13 @@ class Steps(Generic[S]):
 
 
 class LedShards(Generic[S]):
-    """The shards of `topic`; `what` they hold begins their log events (`groups.loaded`, `groups.not_loaded`).
-
-    Made before any replica is hosted.
-    """
+    """The shards of `topic`. Made before any replica is hosted."""
 
     def __init__(
-        self, topic: str, what: str, steps: Steps[S], metadata: Metadata, replicas: ReplicaManager, pacing: Pacing
+        self, topic: str, steps: Steps[S], metadata: Metadata, replicas: ReplicaManager, pacing: Pacing
     ) -> None:
         self.by_partition: dict[int, S] = {}
         self._topic = topic
-        self._what = what
-        self._loaded, self._not_loaded = f"{what}.loaded", f"{what}.not_loaded"
         self._steps = steps
         self._metadata = metadata
         self._replicas = replicas
@@ -117,7 +112,7 @@ class LedShards(Generic[S]):
                 self._steps.open(shard)
                 return
         work = self._load(shard, partition, securing)
-        task = asyncio.get_running_loop().create_task(work, name=f"load {self._what} {partition.index}")
+        task = asyncio.get_running_loop().create_task(work, name=f"load {partition}")
         self._loads[partition.index] = watch(task)
 
     async def _load(self, shard: S, partition: Partition, securing: asyncio.Future[None] | None) -> None:
@@ -133,7 +128,7 @@ class LedShards(Generic[S]):
                 await asyncio.shield(securing)
         except Exception as error:
             # Any error ends the load: clients that are told of a load that has died would wait forever.
-            log.error(self._not_loaded, partition=index, reason=str(error))
+            log.error("shard.not_loaded", partition=str(partition), reason=str(error))
             shard.is_loading, shard.is_unreadable = False, True
             if isinstance(error, BrokerError | ProtocolViolation):
                 self._timers.after(LOAD_AGAIN_MS, self._load_again, shard, partition)
@@ -145,12 +140,12 @@ class LedShards(Generic[S]):
         took_ms = round(self._clock.monotonic_ms() - started_ms)
         self._steps.open(shard)
         if figures:
-            log.info(self._loaded, partition=index, **figures, took_ms=took_ms)
+            log.info("shard.loaded", partition=str(partition), **figures, took_ms=took_ms)
 
     def _load_again(self, shard: S, partition: Partition) -> None:
         """Read a log again that could not be read, if this broker leads it still: no other would serve its keys."""
         if self.by_partition.get(partition.index) is shard:
-            assert shard.is_unreadable, f"the {self._what} of partition {partition.index} are served already"
+            assert shard.is_unreadable, f"{partition} is served already"
             self._steps.close(shard)
             self._elect(partition)
 

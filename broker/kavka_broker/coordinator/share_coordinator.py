@@ -41,7 +41,7 @@ class ShareCoordinator:
         self._metadata = metadata
         self._clock, self._timers = pacing.clock, pacing.timers
         steps = Steps(self._new_shard, self._load, ShareShard.open, ShareShard.close)
-        self._led = LedShards(SHARE_STATE_TOPIC, "share_states", steps, metadata, replicas, pacing)
+        self._led = LedShards(SHARE_STATE_TOPIC, steps, metadata, replicas, pacing)
         self._led.follow()
 
     def start(self) -> None:

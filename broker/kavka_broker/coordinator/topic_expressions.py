@@ -10,7 +10,7 @@ from collections.abc import Callable, Sequence
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.core.client_names import shortened
 from kavka_broker.core.metadata.image.topics import Topics
-from kavka_broker.core.patterns import Pattern, PatternError
+from kavka_broker.core.regular_expressions import Pattern, PatternError
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 NAMES_PER_TURN = 500

@@ -86,7 +86,7 @@ class TransactionCoordinator:
         self._producer_ids = producer_ids
         self._clock, self._timers = pacing.clock, pacing.timers
         steps = Steps(self._new_shard, self._load, self._open, TransactionShard.close)
-        self._led = LedShards(TRANSACTIONS_TOPIC, "transactions", steps, metadata, replicas, pacing)
+        self._led = LedShards(TRANSACTIONS_TOPIC, steps, metadata, replicas, pacing)
         self._led.follow()
 
     def start(self) -> None:

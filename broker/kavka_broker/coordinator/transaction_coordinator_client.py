@@ -11,7 +11,7 @@ from typing import NamedTuple, Protocol
 
 from kavka_broker.coordinator.connections import Connections
 from kavka_broker.coordinator.partitioning import partition_of
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
 from kavka_broker.core.transaction.state import BUMPS_FROM, Place

@@ -24,7 +24,7 @@ from kavka_broker.core.audit.changes import (
     is_only_asked,
 )
 from kavka_broker.core.metadata.image.configs import Resource
-from kavka_broker.loop.steps import paid
+from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.framing import read_response_header

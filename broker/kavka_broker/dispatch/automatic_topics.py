@@ -17,7 +17,7 @@ from typing import Final
 from kavka_broker.core.log_once import shortened
 from kavka_broker.dispatch.forwarding import Forwarded, forward_in_name
 from kavka_broker.logs import get
-from kavka_broker.loop.steps import paid
+from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.tasks import watch
 from kavka_broker.membership.topic_creation import CREATE_MS_MAX, TOGETHER_MAX, automatic_topic
 from kavka_broker.protocol.codec import decode

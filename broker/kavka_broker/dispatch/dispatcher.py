@@ -39,9 +39,9 @@ from kavka_broker.dispatch.large_requests import (
     read_at_once,
 )
 from kavka_broker.logs import get
+from kavka_broker.loop.coroutine_time import Steps
 from kavka_broker.loop.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.loop.slices import LoopTime
-from kavka_broker.loop.steps import Steps
 from kavka_broker.loop.turns import Flow
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation

@@ -30,7 +30,7 @@ from kavka_broker.request.envelopes import ask_elsewhere
 
 if TYPE_CHECKING:
     from kavka_broker.request.registry import Answer, Api
-    from kavka_broker.request.request_parts import Each
+    from kavka_broker.request.split_requests import Each
 
 WHOLE_BYTES_MAX: Final = 512
 """A request of this size has a hundred elements at most."""

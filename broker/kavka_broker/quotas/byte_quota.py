@@ -1,8 +1,8 @@
 """The quotas producer_byte_rate and consumer_byte_rate: records bytes, and says how long the client has to wait."""
 
 from kavka_broker.core.quota.rate import THROTTLE_MS_MAX
+from kavka_broker.quotas.quota_shares import Shares
 from kavka_broker.quotas.sensor import PART_DELAY_MS_MAX, Sensor
-from kavka_broker.quotas.shares import Shares
 
 
 class ByteQuota(Shares):

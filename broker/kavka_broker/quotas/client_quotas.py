@@ -27,9 +27,9 @@ from kavka_broker.quotas.callback import CONTROLLER_MUTATION, FETCH, PRODUCE, RE
 from kavka_broker.quotas.callback_runner import CalledRule, QuotaCalls
 from kavka_broker.quotas.mutation_quota import MutationQuota
 from kavka_broker.quotas.observe_mode import ObservedQuota
+from kavka_broker.quotas.quota_shares import SENSORS_MAX, Shares
 from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Holding
-from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 from kavka_broker.quotas.topic_quota import TopicQuota
 
 __all__ = ["CONTROLLER_MUTATION", "FETCH", "PRODUCE", "REQUEST", "ClientQuotas", "Limits"]

@@ -12,9 +12,9 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.quotas.observe_mode import ObservedMutations
+from kavka_broker.quotas.quota_shares import SENSORS_MAX, Shares
 from kavka_broker.quotas.resolver import Rule
 from kavka_broker.quotas.sensor import Sensor
-from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
 
 class MutationQuota(Shares):

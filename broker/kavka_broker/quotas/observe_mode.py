@@ -14,9 +14,9 @@ from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import as_kept
 from kavka_broker.loop.slices import Work
 from kavka_broker.quotas.entity_usage import EntityUsage
+from kavka_broker.quotas.quota_shares import SENSORS_MAX, Shares
 from kavka_broker.quotas.resolver import KafkaRule, Standing
 from kavka_broker.quotas.sensor import Sensor
-from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
 
 class WouldBeHeld:

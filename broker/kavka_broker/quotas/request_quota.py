@@ -10,9 +10,9 @@ from typing import Final
 
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.quotas.observe_mode import ObservedRequests
+from kavka_broker.quotas.quota_shares import SENSORS_MAX, Shares
 from kavka_broker.quotas.resolver import Rule
 from kavka_broker.quotas.sensor import Sensor
-from kavka_broker.quotas.shares import SENSORS_MAX, Shares
 
 PERCENT_PER_NS: Final = 100 / 1e9
 

@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Literal, TypeVar
 
 from kavka_broker.protocol.message import Message
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 LARGE_BYTES_MAX: Final = 16 * 1024 * 1024
 """Copying a request of this size may take ten milliseconds."""

@@ -12,7 +12,7 @@ from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.config.unserved import check_promises, check_secured, without_effect
+from kavka_broker.core.config.unserved_configs import check_promises, check_secured, without_effect
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.interfaces import Clock

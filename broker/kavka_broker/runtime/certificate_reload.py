@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.config.unserved import plain_name
+from kavka_broker.core.config.unserved_configs import plain_name
 from kavka_broker.logs import get
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.net.outbound_login import Introduction

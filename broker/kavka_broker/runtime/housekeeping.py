@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from functools import partial
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Cost, Slices, Work

@@ -2,7 +2,7 @@
 
 Nothing is counted here: the parts of the broker keep plain numbers, and a scrape reads them. Series that grow with
 names that clients choose are bounded, and `kavka_series_omitted` says how many are not shown; clients beyond the bound
-are summed up under `__other__` (see `quotas.shares`). What a broker has very many of is read in slices.
+are summed up under `__other__` (see `quotas.quota_shares`). What a broker has very many of is read in slices.
 
 The library that writes the format costs 7 MiB, so it and this page are imported by the first scrape
 (docs/adr/0005). Some samples are written at a time, and requests are served in between.

@@ -7,9 +7,9 @@ from typing import Final
 
 from kavka_broker.quotas.client_quotas import CONTROLLER_MUTATION, FETCH, PRODUCE, REQUEST
 from kavka_broker.quotas.entity_usage import EntityUsage
+from kavka_broker.quotas.quota_shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.quotas.request_quota import RequestQuota
 from kavka_broker.quotas.sensor import Usage
-from kavka_broker.quotas.shares import DELAY_BUCKETS_MS, Shares
 from kavka_broker.replica.leading.throttles import Throttle
 from kavka_broker.runtime.partition_figures import Sample
 

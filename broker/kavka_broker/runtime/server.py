@@ -21,7 +21,7 @@ from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers

@@ -32,7 +32,7 @@ from kavka_broker.coordinator.transaction_coordinator import TransactionCoordina
 from kavka_broker.coordinator.transaction_coordinator_client import Patience, TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.features import SUPPORTED_LEVELS
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.core.quota.rate import SampleWindow
@@ -76,7 +76,7 @@ from kavka_broker.runtime.environment import World
 from kavka_broker.runtime.housekeeping import Housekeeping
 from kavka_broker.runtime.otlp_export import post_to
 from kavka_broker.runtime.quota_callback import ClusterNews
-from kavka_broker.runtime.unserved import tell, tell_altered
+from kavka_broker.runtime.unserved_config_log import tell, tell_altered
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.telemetry.client_metrics import ClientMetrics

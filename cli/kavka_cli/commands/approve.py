@@ -7,7 +7,7 @@ from kavka_cli.cluster_annotations import add_cluster, annotate_cluster
 from kavka_cli.local_resources import Document
 from kavka_cli.output import CommandError, say
 from kavka_cli.resource_store import add_store
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.reconcile.rollout.roll import APPROVE
 
 HELP = "Approve the roll that waits for it, by its plan's hash."

@@ -15,7 +15,7 @@ from kavka_cli.resource_names import ALL, add_resource_names, parse_names
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, load
 from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout, clusters

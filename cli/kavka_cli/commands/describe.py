@@ -17,7 +17,7 @@ from kavka_cli.target import Target, TargetOptions, find_target
 from kavka_cli.topic_readers import as_text, read_topic
 from kavka_operator.api.kinds import cluster_key
 from kavka_operator.api.printer_columns import aligned, node_table
-from kavka_operator.api.stored import UnreadableError, resource_from
+from kavka_operator.api.stored_resources import UnreadableError, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.kafka.admin import AdminError
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from kavka_cli.cluster_annotations import add_cluster_and_nodes, annotate_cluster, held_nodes, node_ids
 from kavka_cli.local_resources import Document
 from kavka_cli.output import CommandError
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.reconcile.rollout.roll import EVERY_NODE, HOLD_NODES
 
 HELP = "Keep nodes from being restarted, also in the middle of a roll."

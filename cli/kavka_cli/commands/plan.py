@@ -30,7 +30,7 @@ from kavka_operator.api import GROUP
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, written
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, cluster_key, key_of
-from kavka_operator.api.stored import UnreadableError, part, resource_from
+from kavka_operator.api.stored_resources import UnreadableError, part, resource_from
 from kavka_operator.domain.access import Security
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout

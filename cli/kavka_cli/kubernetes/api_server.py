@@ -15,7 +15,7 @@ from urllib.parse import quote, urlencode, urlsplit
 from kavka_cli.kubernetes.kubeconfig import Access
 from kavka_operator.api import GROUP, VERSION
 from kavka_operator.api.kinds import KINDS
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.kafka.client_certificate import present
 from kavka_operator.platform.kubernetes.objects.names import CLUSTER
 from kavka_operator.platform.kubernetes.observe.pod_resources import can_resize

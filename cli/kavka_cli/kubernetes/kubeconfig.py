@@ -16,7 +16,7 @@ from typing import Any
 
 import yaml
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 
 DEFAULT_FILE = "~/.kube/config"
 FILE_BYTES_MAX = 4 << 20

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from kavka_cli.kubernetes.api_server import MANAGER, ApiServer, Document
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 
 LAST_APPLIED = "kubectl.kubernetes.io/last-applied-configuration"
 DRY = {"dryRun": "All", "fieldValidation": "Strict"}

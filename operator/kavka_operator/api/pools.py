@@ -4,10 +4,10 @@ from typing import Annotated, Any, ClassVar, Literal
 
 from pydantic import Field
 
+from kavka_operator.api.container_resources import RequestsAndLimits
 from kavka_operator.api.model import ListOf, Model, Rule, Unique
 from kavka_operator.api.pods import NodePod
 from kavka_operator.api.quantity import Quantity
-from kavka_operator.api.requests import RequestsAndLimits
 from kavka_operator.api.resource import Name
 
 NODE_IDS_PER_POOL = 100

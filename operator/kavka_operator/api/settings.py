@@ -11,7 +11,7 @@ from kavka_broker.core.config.broker import KEYS as BROKER_KEYS
 from kavka_broker.core.config.broker import SYNONYMS
 from kavka_broker.core.config.definition import ConfigError, Definition, Mode
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from kavka_broker.core.config.unserved import check_secured, empty_promise
+from kavka_broker.core.config.unserved_configs import check_secured, empty_promise
 from kavka_operator.api.error_messages import nearest
 
 DEFAULTS_OF_TOPICS = frozenset(

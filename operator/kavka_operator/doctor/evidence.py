@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from enum import IntEnum
 
 from kavka_operator.api.quota import AnyEntity
-from kavka_operator.domain.text import some
+from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.transactions import OpenTransaction
 
 PartitionKey = tuple[str, int]

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 from kavka_broker.core.quota.entity import Entity
 from kavka_operator.doctor.evidence import Examined, Finding, Severity, listed
-from kavka_operator.doctor.protection import nobody_has_a_name
+from kavka_operator.doctor.open_listeners import nobody_has_a_name
 from kavka_operator.domain.quota_entities import entity_text
 from kavka_operator.quota.shadows import Neighbours, shadowed_by
 

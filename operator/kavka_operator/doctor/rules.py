@@ -1,6 +1,7 @@
 """Every rule, and the findings in the order in which to read them."""
 
-from kavka_operator.doctor import disks, groups, leaders, partitions, protection, quotas, settings, transactions, usage
+from kavka_operator.doctor import disks, groups, leaders, partitions, quotas, settings, transactions, usage
+from kavka_operator.doctor import open_listeners as protection
 from kavka_operator.doctor.evidence import Examined, Finding
 
 RULES = (

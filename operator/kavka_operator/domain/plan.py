@@ -16,8 +16,8 @@ from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.domain.name_lists import counted, some
 from kavka_operator.domain.quota_entities import entity_text
-from kavka_operator.domain.text import counted, some
 
 
 @dataclass(frozen=True, slots=True)

@@ -8,8 +8,8 @@ from collections.abc import Collection, Mapping
 from typing import Any
 from uuid import UUID
 
+from kavka_operator.domain.name_lists import counted
 from kavka_operator.domain.observed import SeenObserver, SeenPartition, SeenQuorum
-from kavka_operator.domain.text import counted
 from kavka_operator.kafka.topic_ids import text_of
 
 IN_SYNC_MIN = "min.insync.replicas"

@@ -18,7 +18,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
 from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.plan import (

@@ -7,7 +7,7 @@ from datetime import datetime, timedelta
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Managed
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.plan import Word
 

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.plan import NodeAction
 from kavka_operator.reconcile.status import Status

@@ -9,7 +9,7 @@ from datetime import datetime
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import AnyResource, Key, key_of
-from kavka_operator.api.stored import Unreadable, part
+from kavka_operator.api.stored_resources import Unreadable, part
 from kavka_operator.domain.plan import Action
 from kavka_operator.loop.interfaces import NotWrittenError, Resources
 from kavka_operator.loop.unexpected_errors import describe

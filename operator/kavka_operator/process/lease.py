@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Document
 
 log = logging.getLogger("kavka.operator")

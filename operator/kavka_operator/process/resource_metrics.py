@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.resource_cache import key_of_document
 
 NOT_READY_MAX = 200

@@ -11,8 +11,8 @@ from dataclasses import dataclass, field, replace
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.cluster_view import View
+from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.plan import NodeAction, RestartNode
-from kavka_operator.domain.text import some
 from kavka_operator.loop.interfaces import Platform
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 

@@ -15,6 +15,7 @@ from datetime import datetime
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.security import protocols_of
 from kavka_operator.api.settings import broker_faults, dynamic
+from kavka_operator.domain.name_lists import counted, named, some
 from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.plan import (
     AlterBrokers,
@@ -26,11 +27,10 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile import quorum
 from kavka_operator.reconcile.cordoning import cordon, release
 from kavka_operator.reconcile.drain import assigned
-from kavka_operator.reconcile.empty_starts import empty_starts
+from kavka_operator.reconcile.empty_volumes import empty_starts
 from kavka_operator.reconcile.resizing import resize
 from kavka_operator.reconcile.rollout.roll import is_on, is_pending, roll
 from kavka_operator.reconcile.rollout.windows import unknown_zones

@@ -10,9 +10,9 @@ from collections.abc import Collection, Sequence
 from dataclasses import replace
 
 from kavka_operator.api.cluster_status import NodeStatus
+from kavka_operator.domain.name_lists import named
 from kavka_operator.domain.observed import SeenNode, WantedNode
 from kavka_operator.domain.plan import ClusterPlan, CordonNode, MoveReplicas, Plan, StopNode, reconciling
-from kavka_operator.domain.text import named
 
 
 def marked(lines: Sequence[NodeStatus]) -> set[int]:

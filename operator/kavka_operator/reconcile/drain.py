@@ -10,9 +10,9 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from kavka_operator.domain.name_lists import counted, named, some
 from kavka_operator.domain.observed import SeenPartition, Survey
 from kavka_operator.domain.plan import MoveReplicas
-from kavka_operator.domain.text import counted, named, some
 
 MOVES_MAX = 8
 """Partitions that are on their way at the same time."""

@@ -15,9 +15,9 @@ from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser, entity_of_user
 from kavka_operator.domain.access_rules import owned
+from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import AlterQuota, AlterTopic, CreateAcls, KafkaPlan, SetCredential
-from kavka_operator.domain.text import some
 
 TOLD_FOR = timedelta(hours=1)
 KEYS_TOLD_MAX = 20

@@ -4,9 +4,9 @@ Kafka's admin protocol tells brokers, racks, leaders, limits; it tells neither w
 how long they were held, and the words say so instead of a zero.
 """
 
+from kavka_operator.domain.name_lists import counted
 from kavka_operator.domain.observed import SeenCluster, Survey
 from kavka_operator.domain.plan import ClusterPlan, Plan, Word, ready, reconciling, stalled
-from kavka_operator.domain.text import counted
 
 FORGET_CLUSTER = "kavka.dev/forget-cluster-id"
 UNTOLD = "Kafka does not tell what clients use of their quotas, nor how long they were held"

@@ -11,7 +11,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.grants import Grant
 from kavka_operator.api.kinds import Key, Managed, key_of
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.plan import Word, stalled

@@ -13,6 +13,7 @@ from kavka_operator.api.kinds import AnyResource, Managed
 from kavka_operator.api.quota import ClientQuota, ClientQuotaStatus
 from kavka_operator.api.topic import Topic, TopicStatus
 from kavka_operator.api.user import KafkaUser, KafkaUserStatus
+from kavka_operator.domain.name_lists import counted, some
 from kavka_operator.domain.plan import (
     Action,
     AddPartitions,
@@ -37,7 +38,6 @@ from kavka_operator.domain.plan import (
     StartNode,
     StopNode,
 )
-from kavka_operator.domain.text import counted, some
 from kavka_operator.reconcile.rollout.roll import PENDING
 from kavka_operator.reconcile.status import Status
 

@@ -8,8 +8,8 @@ from dataclasses import replace
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import Managed
+from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.plan import KafkaPlan, Word, reconciling
-from kavka_operator.domain.text import some
 
 PAUSE = "kavka.dev/pause"
 NO = frozenset({"", "false"})

@@ -5,7 +5,7 @@ The override in force, or the next to begin, is written beside the limits with i
 also while nobody looks (`core.quota.entity_limits`). Limits that are to be observed have keys of their own too. A limit
 of the whole cluster is divided among all brokers that there are to be, rounded down: together they never allow more,
 also while one of them is away and when it is back. For byte rates that division holds until the brokers have parts by
-where the traffic is (`reconcile.budgets`).
+where the traffic is (`reconcile.quota_budgets`).
 """
 
 from collections.abc import Mapping, Sequence
@@ -36,7 +36,7 @@ def reconcile(
     """The plan for one quota.
 
     `seen` are the entity's values in Kafka; `older` claims the same entity and came first; `parts` are the brokers'
-    parts of budgets (`reconcile.budgets`).
+    parts of budgets (`reconcile.quota_budgets`).
     """
     entity = entity_of(wanted.spec.entity)
     if older is not None:

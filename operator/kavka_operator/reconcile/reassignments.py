@@ -14,9 +14,9 @@ from datetime import datetime
 
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.topic import THROTTLE_BYTES_PER_SECOND, Move, Topic
+from kavka_operator.domain.name_lists import counted, some
 from kavka_operator.domain.observed import SeenCluster, SeenTopic
 from kavka_operator.domain.plan import KafkaAction, KafkaPlan, LimitBrokers, LimitReplicas, MoveReplicas, reconciling
-from kavka_operator.domain.text import counted, some
 
 LISTS = ("leader.replication.throttled.replicas", "follower.replication.throttled.replicas")
 RATES = ("leader.replication.throttled.rate", "follower.replication.throttled.rate")

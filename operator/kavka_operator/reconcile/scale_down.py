@@ -8,9 +8,9 @@ in sync is named, because its records are lost unless a person brings one of the
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from kavka_operator.domain.name_lists import counted, named, some
 from kavka_operator.domain.observed import SeenNode, Survey
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling, stalled
-from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile.drain import (
     GIVE_UP,
     held_by,

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import Any
 
-from kavka_broker.core.config.unserved import topic_without_effect, without_effect
+from kavka_broker.core.config.unserved_configs import topic_without_effect, without_effect
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import (
     BOOTSTRAP_LENGTH_MAX,
@@ -24,24 +24,24 @@ from kavka_operator.api.cluster_status import (
 from kavka_operator.api.kinds import AnyResource
 from kavka_operator.api.quota import BrokerUsage, ClientQuota, ClientQuotaStatus, RelatedQuota, entity_of
 from kavka_operator.api.security import PLAINTEXT
-from kavka_operator.api.stored import Unreadable, part
+from kavka_operator.api.stored_resources import Unreadable, part
 from kavka_operator.api.topic import UNMANAGED_MAX, Move, Topic, TopicStatus
 from kavka_operator.api.user import FOREIGN_MAX, KafkaUser, KafkaUserStatus, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
 from kavka_operator.domain.certificates import SeenCertificates
 from kavka_operator.domain.cluster_view import View
+from kavka_operator.domain.name_lists import named, some
 from kavka_operator.domain.node_ids import first_ids
 from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenTopic, SeenUsage, Survey, WantedNode
 from kavka_operator.domain.plan import ClusterPlan, Word, dated, stalled
 from kavka_operator.domain.quota_entities import as_meant, entity_text
-from kavka_operator.domain.text import named, some
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by, shadows
 from kavka_operator.reconcile import volume_usage
-from kavka_operator.reconcile.budgets import parts
 from kavka_operator.reconcile.cluster import managed_after
 from kavka_operator.reconcile.drain import GIVE_UP
 from kavka_operator.reconcile.drift import told
 from kavka_operator.reconcile.operator_quota_warning import internal_words
+from kavka_operator.reconcile.quota_budgets import parts
 from kavka_operator.reconcile.quotas import active_override, target_values
 from kavka_operator.reconcile.reassignments import LISTS
 from kavka_operator.reconcile.scale_down import gone

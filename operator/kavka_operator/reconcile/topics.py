@@ -10,6 +10,7 @@ from collections.abc import Iterator, Sequence
 
 from kavka_operator.api.settings import same_value, topic_faults
 from kavka_operator.api.topic import Topic
+from kavka_operator.domain.name_lists import counted, named, some
 from kavka_operator.domain.observed import SeenCluster, SeenTopic
 from kavka_operator.domain.plan import (
     AddPartitions,
@@ -24,7 +25,6 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile.drain import GIVE_UP
 from kavka_operator.reconcile.replica_placement import spread
 

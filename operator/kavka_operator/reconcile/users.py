@@ -16,6 +16,7 @@ from kavka_operator.api.quota import INTERNAL_USERS, Limits
 from kavka_operator.api.security import OF_NODES
 from kavka_operator.api.user import CredentialStatus, KafkaUser, entity_of_user
 from kavka_operator.domain.access_rules import declared, owned, texts
+from kavka_operator.domain.name_lists import counted
 from kavka_operator.domain.observed import Login, NoSecret, SeenAccess, SeenSecret
 from kavka_operator.domain.plan import (
     AlterQuota,
@@ -33,7 +34,6 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.text import counted
 
 TAKE_OVER = "kavka.dev/take-over-password"
 NOBODY = "NobodyCanLogIn"

@@ -7,9 +7,9 @@ costs no writes.
 from collections.abc import Collection, Iterator, Sequence
 
 from kavka_operator.api.cluster_status import NodeStatus, VolumeStatus
+from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.observed import SeenDisk, SeenNode
 from kavka_operator.domain.plan import Word
-from kavka_operator.domain.text import some
 
 STEP_PERCENT = 3
 NEARLY_FULL_PERCENT = 90

@@ -13,8 +13,8 @@ from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
 from kavka_operator.api.cluster import KafkaCluster
+from kavka_operator.domain.name_lists import counted, some
 from kavka_operator.domain.observed import SeenNode, SeenVolume, Survey, WantedNode
-from kavka_operator.domain.text import counted, some
 
 FORGET = "kavka.dev/forget-volumes"
 METADATA_LOG = "__cluster_metadata-0"

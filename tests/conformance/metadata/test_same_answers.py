@@ -15,7 +15,7 @@ from kavka_broker.core.config.definition import Mode
 from kavka_broker.core.config.dynamic import READ_AT_START
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic_table import RATE_KEYS, TOPIC_KEYS
-from kavka_broker.core.config.unserved import PROMISES
+from kavka_broker.core.config.unserved_configs import PROMISES
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import alter_configs_request as replacing
 from kavka_broker.protocol.messages import incremental_alter_configs_request as altering

@@ -17,10 +17,10 @@ from kavka_broker.core.quota.entity import Entity
 from kavka_broker.core.quota.entity_limits import Limits, budgets, in_force
 from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.client_quotas import PRODUCE, ClientQuotas
+from kavka_broker.quotas.quota_shares import PART_BURST_MS
 from kavka_broker.quotas.sensor import Holding
-from kavka_broker.quotas.shares import PART_BURST_MS
 from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenUsage
-from kavka_operator.reconcile.budgets import parts
+from kavka_operator.reconcile.quota_budgets import parts
 from kavka_operator.reconcile.quotas import target_values
 from tests.unit.operator.fakes import NOW, quota
 

@@ -20,7 +20,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.recovery import open_log
 from kavka_broker.storage.transaction_index import ENTRY, AbortedTransaction
-from kavka_broker.storage.transaction_proof import prove
+from kavka_broker.storage.transaction_index_proof import prove
 from tests.property.storage.machines import LogOnADisk, Step, play_by_chance
 
 FOLLOWER = "/data/f-0"

@@ -37,7 +37,7 @@ def test_whoever_gives_up_a_new_partition_leaves_the_syncing_of_others_alone() -
         clock = Clock()
         steps = Steps(cast(Any, Kept), load, Kept.open, Kept.close)
         pace = pacing(clock, Timers(clock, asyncio.get_running_loop()))
-        led: LedShards[Kept] = LedShards("__consumer_offsets", "groups", steps, cast(Any, None), replicas, pace)
+        led: LedShards[Kept] = LedShards("__consumer_offsets", steps, cast(Any, None), replicas, pace)
         led.follow()
         (tell,) = replicas.leadership_listeners
         given_up: Any = FakePartition()

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import LoopTime, Slices
-from kavka_broker.loop.steps import paid
 from kavka_broker.loop.turns import Flow, Turns
 
 TOOK_NS = 10_000_000

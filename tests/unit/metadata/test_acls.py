@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kavka_broker.controller.images import become, image_of
+from kavka_broker.controller.image_replacement import become, image_of
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.metadata.decide import acls as decisions
 from kavka_broker.core.metadata.decide.acls import create, delete

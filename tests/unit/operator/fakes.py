@@ -10,7 +10,7 @@ from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import NodeStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota
-from kavka_operator.api.stored import Unreadable, resource_from
+from kavka_operator.api.stored_resources import Unreadable, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.access_rules import Binding

@@ -10,7 +10,7 @@ from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode, SeenPartition, Survey
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling

@@ -10,7 +10,7 @@ import yaml
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.api.resource import Resource
-from kavka_operator.api.stored import resource_from
+from kavka_operator.api.stored_resources import resource_from
 from kavka_operator.api.topic import Topic
 from tools.definitions.crd import NOT_SEEN, definition
 from tools.definitions.generate import drifted

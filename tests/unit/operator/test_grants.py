@@ -7,7 +7,7 @@ import pytest
 
 from kavka_operator.api.kinds import cluster_key, key_of
 from kavka_operator.api.quota import ClientQuota
-from kavka_operator.api.stored import Unreadable
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.plan import CreateTopic
 from kavka_operator.loop.converge import converge, plan_once

@@ -11,7 +11,7 @@ import yaml
 from kavka_operator.api.files import load
 from kavka_operator.api.kinds import key_of
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX
-from kavka_operator.api.stored import Unreadable, UnreadableError, resource_from
+from kavka_operator.api.stored_resources import Unreadable, UnreadableError, resource_from
 from kavka_operator.api.topic import Topic
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.kafka.admin import AdminError

@@ -9,7 +9,7 @@ import pytest
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
-from kavka_operator.api.stored import resource_from
+from kavka_operator.api.stored_resources import resource_from
 from kavka_operator.domain.observed import SeenNode, SeenPartition, SeenQuorum, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.plan import StartNode
 from kavka_operator.platform.local import node_identity, volumes

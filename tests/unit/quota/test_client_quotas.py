@@ -10,9 +10,9 @@ from kavka_broker.core.quota.resolve import LEVELS, candidates
 from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.client_quotas import FETCH, PRODUCE, ClientQuotas
+from kavka_broker.quotas.quota_shares import IDLE_MS_MAX
 from kavka_broker.quotas.resolver import KafkaRule, Standing
 from kavka_broker.quotas.sensor import OTHER, Usage
-from kavka_broker.quotas.shares import IDLE_MS_MAX
 
 KIB = 1024
 WINDOW = SampleWindow()

@@ -6,9 +6,9 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.loop.slices import at_once
 from kavka_broker.quotas.byte_quota import ByteQuota
 from kavka_broker.quotas.observe_mode import ObservedQuota
+from kavka_broker.quotas.quota_shares import ANONYMOUS, IDLE_MS_MAX, RESOLVED_BYTES_MAX
 from kavka_broker.quotas.sensor import OTHER
 from kavka_broker.quotas.sensor_bounds import NAMES_BYTES_MAX, size_of
-from kavka_broker.quotas.shares import ANONYMOUS, IDLE_MS_MAX, RESOLVED_BYTES_MAX
 
 WIDE = "\U0001f600" * 240  # four bytes a character
 EMPTIED_MS = 10_000

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import pytest
 
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
-from kavka_broker.core.patterns import MATCH_MICROSECONDS
+from kavka_broker.core.regular_expressions import MATCH_MICROSECONDS
 from kavka_broker.core.telemetry.instances import Instances, Push
 from kavka_broker.core.telemetry.otlp import Pushed, decode
 from kavka_broker.core.telemetry.subscription import SUBSCRIPTIONS_MAX

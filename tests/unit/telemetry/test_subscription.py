@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.telemetry.java_sets import hash_code, set_order
+from kavka_broker.core.telemetry.java_hash_set import hash_code, set_order
 from kavka_broker.core.telemetry.subscription import Attributes, Demand, demand, subscription
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -22,7 +22,7 @@ from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener
-from kavka_broker.core.config.unserved import SECURED
+from kavka_broker.core.config.unserved_configs import SECURED
 
 MECHANISMS: Final = "sasl.enabled.mechanisms"
 PLAIN_MODULE: Final = "org.apache.kafka.common.security.plain.PlainLoginModule"

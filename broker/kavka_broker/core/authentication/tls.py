@@ -11,7 +11,7 @@ from kavka_broker.core.authentication.subjects import Rule, RuleError, parse_rul
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError, Secret
 from kavka_broker.core.config.listeners import Listener
-from kavka_broker.core.config.unserved import SECURED
+from kavka_broker.core.config.unserved_configs import SECURED
 
 PEM: Final = "PEM"
 PROTOCOLS: Final = ("TLSv1.2", "TLSv1.3")

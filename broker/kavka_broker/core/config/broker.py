@@ -36,7 +36,7 @@ from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 
 if TYPE_CHECKING:
-    from kavka_broker.core.config import typed_names as names
+    from kavka_broker.core.config import key_types as names
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000

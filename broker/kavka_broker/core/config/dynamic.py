@@ -12,7 +12,7 @@ from kavka_broker.core.config.broker import KEYS, check_cleaner, check_per_ip, d
 from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import REQUIRED, ConfigError
 from kavka_broker.core.config.group_table import GROUP_KEYS
-from kavka_broker.core.config.unserved import LOGINS_OF_NODES, SECURED, plain_name
+from kavka_broker.core.config.unserved_configs import LOGINS_OF_NODES, SECURED, plain_name
 
 FROM_BROKER: Final = -2  # of a local retention: the same as that of the whole log
 

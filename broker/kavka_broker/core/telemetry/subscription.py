@@ -14,8 +14,8 @@ from crc32c import crc32c
 
 from kavka_broker.core.config.client_metrics_table import CLIENT_METRICS_KEYS, INTERVAL_MS, INTERVAL_MS_DEFAULT
 from kavka_broker.core.config.definition import ConfigError
-from kavka_broker.core.patterns import MATCH_MICROSECONDS, Pattern, PatternError
-from kavka_broker.core.telemetry.java_sets import set_order
+from kavka_broker.core.regular_expressions import MATCH_MICROSECONDS, Pattern, PatternError
+from kavka_broker.core.telemetry.java_hash_set import set_order
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 SUBSCRIPTIONS_MAX: Final = 250

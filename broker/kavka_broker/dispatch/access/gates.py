@@ -20,7 +20,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import Answer, Api
-from kavka_broker.request.request_parts import with_items
+from kavka_broker.request.split_requests import with_items
 
 ITEMS_PER_TURN: Final = 500
 """Names that are looked at in one turn: three milliseconds."""

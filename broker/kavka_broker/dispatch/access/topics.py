@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.metadata_response import MetadataResponseTop
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import Answer, Api
-from kavka_broker.request.request_parts import with_items
+from kavka_broker.request.split_requests import with_items
 
 OPERATIONS_PER_TURN: Final = 50
 """Topics whose operations are worked out in one turn: eight questions each."""

@@ -6,7 +6,7 @@ from functools import cached_property
 from typing import NoReturn
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.interfaces import Clock
 from kavka_broker.loop.timers import Timers

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.effective import EffectiveConfig
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.interfaces import Clock
 from kavka_broker.replica.leading.partition import Partition

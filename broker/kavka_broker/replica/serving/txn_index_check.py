@@ -10,7 +10,7 @@ from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.replica.leading.partition import Partition
-from kavka_broker.storage.transaction_proof import prove
+from kavka_broker.storage.transaction_index_proof import prove
 
 log = get("replica")
 

@@ -14,9 +14,9 @@ producers on several connections none was ever said.
 import asyncio
 from typing import Final
 
+from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import Slices
-from kavka_broker.loop.steps import paid
 from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
 from kavka_broker.replica.writing.disk_queue import DiskQueue
 from kavka_broker.storage import preallocation

@@ -14,8 +14,8 @@ from itertools import chain, islice
 from typing import Final, NamedTuple, Protocol
 
 from kavka_broker.core.metadata.image.metadata import Metadata
+from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.slices import COST_PER_SLICE, Cost, Work, at_once
-from kavka_broker.loop.steps import paid
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import (

@@ -12,7 +12,8 @@ from kavka_operator.loop.batched_actions import perform_in_batches
 from kavka_operator.loop.kinds.claims import Claims, others, owner
 from kavka_operator.loop.kinds.kind import Pass
 from kavka_operator.quota.shadows import Neighbours
-from kavka_operator.reconcile import budgets, quotas, users
+from kavka_operator.reconcile import quota_budgets as budgets
+from kavka_operator.reconcile import quotas, users
 from kavka_operator.reconcile.status import Status, quota_status
 
 

@@ -17,7 +17,7 @@ from typing import Any, Literal
 from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
-from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
+from kavka_operator.api.stored_resources import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.local.files import Lock, locked
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.yaml_directory import SUFFIX, Folder, Stamp

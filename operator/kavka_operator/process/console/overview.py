@@ -10,7 +10,7 @@ from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey, cluster_of, key_of_document
 
 CLUSTERS_MAX = 20

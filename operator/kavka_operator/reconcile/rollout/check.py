@@ -12,8 +12,8 @@ controller caught up.
 from collections.abc import Iterator, Sequence
 from collections.abc import Set as AbstractSet
 
+from kavka_operator.domain.name_lists import counted, some
 from kavka_operator.domain.observed import SeenPartition, SeenQuorum, Survey
-from kavka_operator.domain.text import counted, some
 
 PARTITIONS_SHOWN_MAX = 512
 """Characters, of one topic."""

@@ -9,9 +9,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum, auto
 
+from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.observed import SeenCluster, SeenNode, SeenQuorum, Survey, WantedNode
-from kavka_operator.domain.text import some
-from kavka_operator.reconcile.empty_starts import only_records
+from kavka_operator.reconcile.empty_volumes import only_records
 from kavka_operator.reconcile.volumes import FORGET, UNTOLD
 
 BROKER, CONTROLLER = "broker", "controller"

@@ -13,8 +13,8 @@ as its pod, and whoever deletes both means it.
 from collections.abc import Mapping, Sequence
 from collections.abc import Set as AbstractSet
 
+from kavka_operator.domain.name_lists import named
 from kavka_operator.domain.observed import SeenCluster, SeenNode, Survey, WantedNode
-from kavka_operator.domain.text import named
 from kavka_operator.reconcile.rollout.batches import neighbours
 from kavka_operator.reconcile.rollout.check import obstacles
 from kavka_operator.reconcile.rollout.diagnose import Diagnosis, Standing, diagnose

@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
+from kavka_operator.domain.name_lists import counted, named, some
 from kavka_operator.domain.observed import SeenCluster, SeenNode, Survey, WantedNode
 from kavka_operator.domain.plan import (
     ClusterAction,
@@ -23,7 +24,6 @@ from kavka_operator.domain.plan import (
     reconciling,
     stalled,
 )
-from kavka_operator.domain.text import counted, named, some
 from kavka_operator.reconcile.rollout import windows
 from kavka_operator.reconcile.rollout.batches import next_batch
 from kavka_operator.reconcile.rollout.diagnose import UNSEEN, Diagnosis, Standing, diagnose, to_restart

@@ -17,7 +17,7 @@ from kavka_broker.core.config.dynamic import check_altered, check_group
 from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic import check_topic_config
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
-from kavka_broker.core.config.unserved import check_promises
+from kavka_broker.core.config.unserved_configs import check_promises
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.election_policy import MIN_INSYNC
 from kavka_broker.core.metadata.decide.partition_change import difference

@@ -18,7 +18,7 @@ from kubernetes.aio.client import ApiClient
 
 from kavka_operator.api import API_VERSION, GROUP, VERSION
 from kavka_operator.api.kinds import KINDS, Key
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.loop.interfaces import NotWrittenError
 from kavka_operator.platform.kubernetes.observe.pod_resources import can_resize
 

@@ -9,7 +9,7 @@ from typing import Any
 from kavka_operator.api import GROUP
 from kavka_operator.api.field_names import fields_by_key
 from kavka_operator.api.kinds import AnyResource, Key, key_of
-from kavka_operator.api.stored import Unreadable, UnreadableError, part, resource_from
+from kavka_operator.api.stored_resources import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge, Document
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey, Objects, key_of_document, version_of
 from kavka_operator.reconcile.status import Status

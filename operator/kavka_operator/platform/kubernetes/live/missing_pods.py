@@ -8,7 +8,7 @@ from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.objects.names import Document, uid_of
 

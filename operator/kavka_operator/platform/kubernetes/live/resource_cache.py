@@ -12,7 +12,7 @@ from itertools import count
 from typing import Any
 
 from kavka_operator.api.kinds import Key
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 
 Document = dict[str, Any]
 ClusterKey = tuple[str, str]

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 from kavka_operator.api import GROUP
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.api.user import KafkaUser
 from kavka_operator.domain.observed import NoSecret
 from kavka_operator.loop.passwords import Place, Stored, Written, place_of

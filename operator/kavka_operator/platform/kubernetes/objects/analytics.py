@@ -11,7 +11,7 @@ from typing import Any
 from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsStatus, AuditS3, AuditVolume
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.certificates.maintenance import TRUSTED, Place
 from kavka_operator.platform.kubernetes.objects import s3_access, spark
 from kavka_operator.platform.kubernetes.objects.containers import last_words

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 
 
 def last_words(container: Mapping[str, Any]) -> str:

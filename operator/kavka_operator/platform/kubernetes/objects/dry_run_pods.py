@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from decimal import Decimal
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.objects.names import Document, name_of
 from kavka_operator.platform.kubernetes.objects.quantities import KINDS, number_of
 

@@ -7,7 +7,7 @@ may ever mean anything else.
 from collections.abc import Mapping
 from typing import Any
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.nodes import Node
 
 Document = dict[str, Any]

@@ -9,7 +9,7 @@ from decimal import Decimal
 from typing import Any, Final
 
 from kavka_operator.api.quantity import SUFFIXES
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 
 KINDS: Final = ("limits", "requests")
 AMOUNT: Final = re.compile(r"^([0-9]+(?:\.[0-9]+)?)([A-Za-z]*)$")

@@ -12,7 +12,7 @@ from typing import Any
 from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.pools import NODE_IDS_PER_POOL
 from kavka_operator.api.quantity import parse
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.domain.observed import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.platform.kubernetes.objects.containers import last_words
 from kavka_operator.platform.kubernetes.objects.names import (

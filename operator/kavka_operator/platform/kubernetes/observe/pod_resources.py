@@ -8,7 +8,7 @@ restarted too. The pod's marks are written again with the amounts: from then on 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.objects.names import ASKED, BESIDES_RESOURCES, FINGERPRINT, Document, annotation
 from kavka_operator.platform.kubernetes.objects.pod_template import BROKER
 from kavka_operator.platform.kubernetes.objects.quantities import plain

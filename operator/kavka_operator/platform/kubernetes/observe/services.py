@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster, Listener
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.objects.manifests import service
 from kavka_operator.platform.kubernetes.objects.names import (
     CLUSTER,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from kavka_operator.api.pools import NodePool
-from kavka_operator.api.stored import part
+from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.objects.names import ZONE, annotation, name_of
 from kavka_operator.platform.kubernetes.observe.node_objects import Known, machine_of, template_of
 from kavka_operator.platform.nodes import Node

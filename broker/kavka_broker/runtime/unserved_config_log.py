@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from kavka_broker.core.config.unserved import PROMISES, plain_name, topic_without_effect, without_effect
+from kavka_broker.core.config.unserved_configs import PROMISES, plain_name, topic_without_effect, without_effect
 from kavka_broker.core.metadata.image.configs import Configs, ResourceType
 from kavka_broker.logs import get
 from kavka_broker.protocol.message import Message

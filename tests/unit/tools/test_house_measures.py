@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.measures import Measures, measured, raised, room_of, silent, spread, table
+from tools.house_measures import Measures, measured, raised, room_of, silent, spread, table
 
 SOURCE = '''\
 """A rule."""
@@ -89,7 +89,7 @@ def test_errors_that_leave_a_function_are_found(body: str, errors: list[str]) ->
         ("broker/kavka_broker/net/inbox.py", "shells"),
         ("broker/kavka_broker/protocol/messages/fetch_request.py", None),
         ("cli/kavka_cli/app.py", "cli"),
-        ("tests/unit/tools/test_measures.py", "tests"),
+        ("tests/unit/tools/test_house_measures.py", "tests"),
         ("bench/large.py", None),
     ],
 )

@@ -1,6 +1,6 @@
 """How long large requests hold the loop of a Kavka broker, by its own watchdog.
 
-python -m bench.turns --elements 20000
+python -m bench.loop_holds --elements 20000
 
 Each API of a broker is asked once with very many elements, and a topic of 10,000 partitions is made, grown and deleted.
 Told is what `kavka_loop_held_total` and `kavka_loop_held_seconds_total` have grown by meanwhile: callbacks that ran for
@@ -110,7 +110,7 @@ def run(broker: Broker, elements: int) -> None:
 
 def main() -> None:
     parser = argparse.ArgumentParser(
-        prog="python -m bench.turns", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+        prog="python -m bench.loop_holds", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--elements", type=int, default=20_000, help="of each request, and as many again within them")
     chosen = parser.parse_args()

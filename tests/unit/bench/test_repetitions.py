@@ -1,6 +1,6 @@
 import pytest
 
-from bench.spread import Spread, brief, lead, percentile
+from bench.repetitions import Spread, brief, lead, percentile
 
 
 def test_spread_names_the_middle_and_the_ends() -> None:

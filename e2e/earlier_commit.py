@@ -9,8 +9,8 @@ import tarfile
 from pathlib import Path
 from tempfile import NamedTemporaryFile
 
-from e2e.asking import SECONDS_MAX
 from e2e.images import ROOT, build, builder, is_made, stamp_of
+from e2e.kubectl import SECONDS_MAX
 from e2e.machine import CACHE, IMAGES
 from e2e.release import BROKER_IMAGE, OPERATOR_IMAGE, RELEASE, helm
 

@@ -23,7 +23,7 @@ from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.node_identity import Members
 from kavka_operator.platform.local.unsupported import unsupported
 from kavka_operator.reconcile.cluster import reconcile
-from kavka_operator.reconcile.empty_starts import empty_starts
+from kavka_operator.reconcile.empty_volumes import empty_starts
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
 from tests.unit.operator.fakes import NOW, cluster
 from tests.unit.operator.pods import RUNS, SIZED, Scene, main

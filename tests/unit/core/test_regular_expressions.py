@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.patterns import PATTERN_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, Pattern, PatternError
+from kavka_broker.core.regular_expressions import PATTERN_CHARACTERS_MAX, TEXT_CHARACTERS_MAX, Pattern, PatternError
 
 
 @pytest.mark.parametrize(

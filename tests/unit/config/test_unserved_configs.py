@@ -7,11 +7,11 @@ import pytest
 from kavka_broker.core.authorization.settings import CLASS_KEY, OPEN_KEY, STANDARD, AuthorizerSettings, settings_of
 from kavka_broker.core.config.broker import KEYS, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError, render
-from kavka_broker.core.config.unserved import PROMISES, check_promises, topic_without_effect, without_effect
+from kavka_broker.core.config.unserved_configs import PROMISES, check_promises, topic_without_effect, without_effect
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.runtime.addresses import StartError, check
-from kavka_broker.runtime.unserved import tell, tell_altered
+from kavka_broker.runtime.unserved_config_log import tell, tell_altered
 from tests.support.cluster import PROPERTIES
 
 TOPIC, BROKER = 2, 4

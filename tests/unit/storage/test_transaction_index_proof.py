@@ -6,11 +6,11 @@ import pytest
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.control import ControlType, build_marker
-from kavka_broker.storage import transaction_proof
+from kavka_broker.storage import transaction_index_proof
 from kavka_broker.storage.file_names import SNAPSHOT, TRANSACTION_INDEX
 from kavka_broker.storage.log import Log, Origin
 from kavka_broker.storage.transaction_index import AbortedTransaction, Trust
-from kavka_broker.storage.transaction_proof import prove
+from kavka_broker.storage.transaction_index_proof import prove
 from tests.support.sim_disk import SimDisk
 from tests.unit.storage.support import DIRECTORY, NOW_MS, append, new_disk, open_log
 
@@ -20,7 +20,7 @@ LAST_OFFSET_DELTA_AT = 23 + 2  # in a batch's header; of its four bytes the thir
 
 @pytest.fixture(autouse=True)
 def _short_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(transaction_proof, "HEADERS_PER_SLICE_MAX", 3)
+    monkeypatch.setattr(transaction_index_proof, "HEADERS_PER_SLICE_MAX", 3)
 
 
 def write(log: Log, producer: int, *, values: int = 1) -> None:

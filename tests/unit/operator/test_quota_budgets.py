@@ -12,7 +12,7 @@ from kavka_operator.domain.observed import SeenBroker, SeenCluster, SeenUsage
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.loop.converge import converge
 from kavka_operator.loop.observation import Observation
-from kavka_operator.reconcile.budgets import parts
+from kavka_operator.reconcile.quota_budgets import parts
 from kavka_operator.reconcile.quotas import reconcile, target_values
 from tests.unit.operator.fakes import NOW, FakeKafka, quota
 

@@ -1,6 +1,6 @@
 """Images as wholes: copies are equal, and one that becomes another tells what changed."""
 
-from kavka_broker.controller.images import become
+from kavka_broker.controller.image_replacement import become
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.message import Message

@@ -1,6 +1,6 @@
 """The measures of the house, room by room: a table that `make check` prints at its end.
 
-    python -m tools.measures
+    python -m tools.house_measures
 
 Lengths are median / 90 of 100 / longest. Generated files do not count, nor functions without a body, as a protocol's. A
 public function says what it raises where its docstring has "Raises", or begins with "Raise"; counted are those with a

@@ -6,8 +6,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.asking import SECONDS_MAX, apply, ask, until
 from e2e.images import TAG
+from e2e.kubectl import SECONDS_MAX, apply, ask, until
 from e2e.machine import NODE
 from e2e.release import OPERATOR_IMAGE
 from tests.kube.objects import cluster, pool, topic, volumes

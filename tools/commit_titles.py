@@ -1,7 +1,7 @@
 """Commit titles: at most 72 characters that say what changes for a reader.
 
-    python -m tools.titles          the commits of this branch that are not on main yet
-    python -m tools.titles FILE     the message in a file: for a hook, before it becomes a commit
+    python -m tools.commit_titles          the commits of this branch that are not on main yet
+    python -m tools.commit_titles FILE     the message in a file: for a hook, before it becomes a commit
 
 What is on main stays as it is. Length and form are judged here; what a title says, its author has to judge.
 """

@@ -13,7 +13,7 @@ from kavka_broker.protocol.messages.describe_producers_response import (
 )
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 TOPICS = Each("topics.partition_indexes", "topics.partitions", per_turn=3)
 MEMBERS = Each("members", "members", per_turn=3)

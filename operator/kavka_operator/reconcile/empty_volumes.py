@@ -13,9 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
 
+from kavka_operator.domain.name_lists import named, some
 from kavka_operator.domain.observed import SeenNode, SeenPartition, SeenVolume, Survey, WantedNode
 from kavka_operator.domain.plan import LiftGate
-from kavka_operator.domain.text import named, some
 from kavka_operator.reconcile.volumes import FORGET
 
 

@@ -5,7 +5,7 @@ import re
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.core.patterns import Pattern, PatternError
+from kavka_broker.core.regular_expressions import Pattern, PatternError
 
 ATOMS = st.sampled_from(["a", "b", ".", "[ab]", "[^a]", r"\w", r"\d", "1", "(?:)", "^", "$"])
 

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tools.titles import TITLE_MAX, main, new_titles, problems, title_of
+from tools.commit_titles import TITLE_MAX, main, new_titles, problems, title_of
 
 GOOD = "A cut log is synced by a thread"
 
