@@ -310,3 +310,42 @@ def test_records_that_were_delivered_often_come_in_halves() -> None:
         parts = acquire(window, [LogBatch(0, 499)], now_ms=now_ms, limits=limits)
         sizes.append(sum(part.last_offset - part.first_offset + 1 for part in parts))
     assert sizes[:10] == [500, 500, 500, 500, 500, 250, 125, 62, 31, 1], "as in Apache Kafka (KAFKA-19903)"
+
+
+def delivered(count: int, batches: Sequence[LogBatch], limits: ShareLimits) -> list[tuple[int, int]]:
+    """The ranges of so many deliveries, each of which is released."""
+    window, ranges = SharePartition(1, 0), []
+    for now_ms in range(0, 100 * count, 100):
+        window.expire(now_ms, limits)
+        first = window.next_fetch_offset
+        parts = acquire(window, [one for one in batches if one.last_offset >= first], 512, now_ms=now_ms, limits=limits)
+        ranges.append((parts[0].first_offset, parts[-1].last_offset + 1))
+    return ranges
+
+
+@pytest.mark.parametrize("batch_size", [512, 200, 8])
+def test_later_parts_of_a_batch_are_as_large_as_its_first(batch_size: int) -> None:
+    """As ShareConsumerTest.testFetchWithThrottledDeliveryBatchesWithIncreasedDeliveryLimit of Apache Kafka has it: what
+    counts is the size of the whole when it began to be throttled, whatever batches of the log it is in.
+    """
+    batches = [LogBatch(at, min(at + batch_size, 512) - 1) for at in range(0, 512, batch_size)]
+    alone = {start: [(offset, offset + 1) for offset in range(start, start + 32)] for start in range(0, 512, 32)}
+    expected = [
+        *[(0, 512)] * 5, (0, 256), (0, 128), (0, 64), (0, 32), *alone[0],
+        (32, 64), *alone[32],
+        (64, 128), (64, 96), *alone[64], (96, 128), *alone[96],
+        (128, 256), (128, 192), (128, 160), *alone[128], (160, 192), *alone[160],
+        (192, 256), (192, 224), *alone[192], (224, 256), *alone[224],
+        (256, 512), (256, 384), (256, 320), (256, 288), *alone[256],
+    ]  # fmt: skip
+    assert delivered(len(expected), batches, LIMITS._replace(deliveries_max=10)) == expected
+
+
+def test_a_raised_limit_of_deliveries_lets_throttled_records_go_together() -> None:
+    window = SharePartition(1, 0, [StateBatch(0, 99, 0, 3)])
+    assert acquire(window, [LogBatch(0, 99)]) == [Acquired(0, 49, 4)]
+    window.expire(1000, LIMITS)
+    assert acquire(window, [LogBatch(0, 99)], limits=LIMITS._replace(deliveries_max=20)) == [
+        Acquired(0, 49, 5),
+        Acquired(50, 99, 4),
+    ]

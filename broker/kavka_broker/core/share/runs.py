@@ -11,7 +11,9 @@ NOBODY: Final = ""
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """Offsets with one state. `pending` is the state that is being written down, by `change`."""
+    """Offsets with one state. `pending` is the state that is being written down, by `change`. `span` is the size of the
+    run that these offsets were part of when they had first been delivered too often to be delivered together.
+    """
 
     first: int
     last: int
@@ -21,6 +23,7 @@ class Run:
     deadline_ms: float = 0
     pending: RecordState | None = None
     change: "Change | None" = None
+    span: int = 0
 
     @property
     def size(self) -> int:
@@ -49,11 +52,14 @@ class Run:
             and self.count == other.count
             and self.member == other.member
             and self.deadline_ms == other.deadline_ms
+            and (self.span == other.span or self.state.is_terminal)
         )
 
     def part(self, first: int, last: int) -> "Run":
         """Return a run of these offsets, which is in the same change."""
-        part = Run(first, last, self.state, self.count, self.member, self.deadline_ms, self.pending, self.change)
+        part = Run(
+            first, last, self.state, self.count, self.member, self.deadline_ms, self.pending, self.change, self.span
+        )
         if self.change is not None:
             self.change.runs.append(part)
         return part
@@ -108,6 +114,11 @@ class Runs:
         if self.runs[high].last > last:
             self._split(high, last + 1)
         return self.runs[low : high + 1]
+
+    def within(self, first: int, last: int) -> list[Run]:
+        """Return the runs that have some of these offsets, as they are."""
+        first, last = max(first, self.start_offset), min(last, self.end_offset - 1)
+        return self.runs[self._index(first) : self._index(last) + 1] if first <= last else []
 
     def head(self, run: Run, size: int) -> Run:
         """Return the first `size` records of a run, cut off from the rest."""

@@ -56,6 +56,12 @@ class ShareLimits(NamedTuple):
         """The number of deliveries after which records are delivered in smaller and smaller parts."""
         return max(THROTTLED_DELIVERIES_MIN, -(-self.deliveries_max // 2))
 
+    def deliverable(self, run: Run) -> int:
+        """Return how many records of a throttled run are delivered together: half as many each time, at last one."""
+        if run.count >= self.deliveries_max - 1:
+            return 1
+        return max(1, run.span >> (run.count - self.throttled_from + 1))
+
 
 class Acquired(NamedTuple):
     """Records that a member has acquired."""
@@ -82,9 +88,11 @@ class LogBatch(NamedTuple):
 
 
 class Acquisition:
-    """What a member wants to acquire: up to `room` records, and not one more where that `is_strict`."""
+    """What a member wants to acquire: up to `room` records, and not one more where that `is_strict`. `throttled` is the
+    first run of records that were delivered often: only those like it are acquired beside it.
+    """
 
-    __slots__ = ("deadline_ms", "is_strict", "limits", "member", "room", "runs")
+    __slots__ = ("deadline_ms", "is_strict", "limits", "member", "room", "runs", "throttled")
 
     def __init__(
         self, member: str, records_max: int, limits: ShareLimits, now_ms: float, *, is_strict: bool = False
@@ -95,6 +103,19 @@ class Acquisition:
         self.is_strict = is_strict
         self.room = min(records_max, limits.records_max)
         self.runs: list[Run] = []
+        self.throttled: Run | None = None
+
+    def throttle(self, run: Run) -> bool:
+        """Begin with records that were delivered often, or go on with more of them. Returns whether the run is one of
+        theirs.
+        """
+        if self.throttled is not None:
+            return run.count == self.throttled.count - 1 and run.span == self.throttled.span
+        if self.runs:
+            return False
+        self.throttled, self.is_strict = run, True
+        self.room = min(self.room, self.limits.deliverable(run))
+        return True
 
     def lock(self, run: Run) -> None:
         """Acquire a run."""
@@ -184,7 +205,7 @@ class SharePartition:
         compacted away, and are archived.
 
         Whole batches are acquired until there are as many records as are wanted. Records that were delivered often are
-        acquired in small parts, and alone.
+        acquired in smaller and smaller parts, without others beside them.
         """
         for first, last, is_hidden in batches:
             if offset < first:
@@ -202,15 +223,17 @@ class SharePartition:
     def _acquire_batch(self, wanted: Acquisition, first: int, last: int) -> bool:
         """Acquire what is free of one batch; False where nothing more is to be acquired."""
         self._extend_into(last, wanted.limits)
+        for run in self._window.within(first, last):
+            if run.is_free and not run.span and run.count >= wanted.limits.throttled_from:
+                run.span = run.size
         for run in self._window.cut(first, last):
             if not run.is_free:
                 continue
-            size_max, is_alone = self._size_max(run, wanted.limits)
-            if is_alone and wanted.runs:
+            is_throttled = run.count >= wanted.limits.throttled_from
+            if (is_throttled or wanted.throttled is not None) and not wanted.throttle(run):
                 return False
-            size = min(run.size, size_max, wanted.room if wanted.is_strict else run.size)
-            wanted.lock(self._window.head(run, size))
-            if is_alone or (wanted.room <= 0 and wanted.is_strict):
+            wanted.lock(self._window.head(run, wanted.room) if wanted.is_strict else run)
+            if wanted.room <= 0 and wanted.is_strict:
                 return False
         return self.end_offset > last
 
@@ -225,14 +248,6 @@ class SharePartition:
     def _extend_into(self, last: int, limits: ShareLimits) -> None:
         """Put the offsets of a batch into the window that are behind it, as far as there is room."""
         self._window.extend(min(last, self.start_offset + limits.records_max - 1), AVAILABLE)
-
-    def _size_max(self, run: Run, limits: ShareLimits) -> tuple[int, bool]:
-        """Return how many records of a run are delivered together, and whether no others are beside them."""
-        if run.count < limits.throttled_from:
-            return run.size, False
-        if run.count >= limits.deliveries_max - 1:
-            return 1, True
-        return max(1, run.size // 2), True
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
