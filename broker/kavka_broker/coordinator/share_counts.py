@@ -3,10 +3,11 @@
 from collections.abc import Iterable
 from typing import Final
 
+from kavka_broker.core.share.runs import Run
 from kavka_broker.core.share.share_partition import Acquired
 from kavka_broker.core.share.state_batches import RecordState, StateBatch
 
-OUTCOMES: Final = {
+OUTCOMES: Final[dict[int, str]] = {
     RecordState.ACKNOWLEDGED: "accepted",
     RecordState.AVAILABLE: "released",
     RecordState.ARCHIVED: "archived",
@@ -32,7 +33,13 @@ class ShareCounts:
     def ended(self, batches: Iterable[StateBatch]) -> None:
         """Count records that are acquired no longer."""
         for batch in batches:
-            self.by_event[OUTCOMES[RecordState(batch.delivery_state)]] += batch.last_offset - batch.first_offset + 1
+            self.by_event[OUTCOMES[batch.delivery_state]] += batch.last_offset - batch.first_offset + 1
+
+    def changed(self, runs: Iterable[Run]) -> None:
+        """Count records of a change that is about to be committed."""
+        for run in runs:
+            assert run.pending is not None, run
+            self.by_event[OUTCOMES[run.pending]] += run.last - run.first + 1
 
     def expired(self, batches: Iterable[StateBatch]) -> None:
         """Count records whose locks have ended by themselves."""

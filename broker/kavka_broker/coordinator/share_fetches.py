@@ -13,7 +13,7 @@ from typing import Final, NamedTuple, TypeVar
 
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share_counts import ShareCounts
-from kavka_broker.coordinator.share_leader import NOTHING, Fetched, ShareLeader
+from kavka_broker.coordinator.share_leader import NOTHING, Fetched, InFlight, ShareLeader
 from kavka_broker.coordinator.share_state_client import Place, ShareStateClient
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.share.sessions import INITIAL_EPOCH, SessionKey, ShareSession, ShareSessions
@@ -82,6 +82,7 @@ class ShareFetches:
     ) -> None:
         self.sessions = ShareSessions(sessions_max)
         self.counts = ShareCounts()
+        self.in_flight = InFlight()
         self._metadata = metadata
         self._partitions = replicas.partitions
         self._states = states
@@ -349,6 +350,8 @@ class ShareFetches:
         """Raises BrokerError."""
         if len(self._leaders) >= SHARE_PARTITIONS_MAX:
             raise BrokerError(ErrorCode.UNKNOWN_SERVER_ERROR, f"{SHARE_PARTITIONS_MAX} share partitions are served")
+        if (others := self._of_group.get(group_id)) is not None:
+            group_id = next(iter(others.values())).group_id  # one copy of a long name is enough
         leader = ShareLeader(
             group_id,
             partition,
@@ -357,7 +360,7 @@ class ShareFetches:
             self._pacing,
             self._forget,
         )
-        leader.counts = self.counts
+        leader.counts, leader.in_flight = self.counts, self.in_flight
         self._leaders[group_id, leader.place] = leader
         self._of_group.setdefault(group_id, {})[leader.place] = leader
         self._of_place.setdefault(leader.place, {})[group_id] = leader

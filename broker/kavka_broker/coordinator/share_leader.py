@@ -10,6 +10,7 @@ or a newer state, has fenced is given up: the next fetch reads it again.
 
 import asyncio
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from typing import Final, NamedTuple
 
 from kavka_broker.coordinator.pacing import Pacing
@@ -41,8 +42,13 @@ log = get("coordinator")
 
 READS_MAX: Final = 4
 """Reads of one fetch while everything that it finds is hidden: markers, and aborted transactions."""
-BATCHES_PER_WRITE_MAX: Final = 500
+RECORDS_IN_FLIGHT_MAX: Final = 1_000_000
+"""Records in flight in all share partitions of a broker, beside `RECORDS_RESERVED` in each: a run takes 220 bytes."""
+RECORDS_RESERVED: Final = 25
+BATCHES_PER_WRITE_MAX: Final = 200
 """Ranges that one write to the share coordinator names: a few milliseconds there."""
+RUNS_PER_WRITE: Final = 2_000
+"""Runs of changes beyond which the next change waits for the next write: a few milliseconds here."""
 
 ERRORS: Final = {
     ErrorCode.NOT_COORDINATOR: ErrorCode.COORDINATOR_NOT_AVAILABLE,
@@ -50,6 +56,7 @@ ERRORS: Final = {
     ErrorCode.FENCED_LEADER_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.FENCED_STATE_EPOCH: ErrorCode.NOT_LEADER_OR_FOLLOWER,
     ErrorCode.INVALID_REQUEST: ErrorCode.UNKNOWN_SERVER_ERROR,
+    ErrorCode.POLICY_VIOLATION: ErrorCode.COORDINATOR_NOT_AVAILABLE,  # it has no room now
 }
 """The error for the member where the share coordinator has said this."""
 
@@ -64,6 +71,32 @@ class Fetched(NamedTuple):
 
 
 NOTHING: Final = Fetched([], [], 0)
+
+
+Queued = tuple[Change, "asyncio.Future[ErrorCode]"]
+"""A change that waits to be written, and the answer to who asked for it."""
+
+
+class InFlight:
+    """The records in flight in all share partitions of a broker: each may be a run of its own."""
+
+    __slots__ = ("_of", "records")
+
+    def __init__(self) -> None:
+        self.records = 0
+        self._of: dict[ShareLeader, int] = {}
+
+    def count(self, leader: "ShareLeader") -> None:
+        """Count the records of a share partition as they are now; none where it is closed."""
+        before = self._of.pop(leader, 0)
+        in_flight = 0 if leader.window is None or leader.is_closed else leader.window.in_flight
+        if in_flight:
+            self._of[leader] = in_flight
+        self.records += in_flight - before
+
+    def room(self, leader: "ShareLeader") -> int:
+        """Return how many records a share partition may have in flight."""
+        return max(RECORDS_RESERVED, self._of.get(leader, 0) + RECORDS_IN_FLIGHT_MAX - self.records)
 
 
 class ShareLeader:
@@ -85,6 +118,7 @@ class ShareLeader:
         self.window: SharePartition | None = None
         self.is_closed = False
         self.counts = ShareCounts()
+        self.in_flight = InFlight()
         self.is_retiring = False  # forgotten as soon as nothing is written or acquired
         self._states = states
         self._settings = settings
@@ -92,7 +126,7 @@ class ShareLeader:
         self._timers = pacing.timers
         self._slices = pacing.slices
         self._on_lost = on_lost
-        self._queued: list[tuple[Change, asyncio.Future[ErrorCode]]] = []
+        self._queued: list[Queued] = []
         self._unwritten: list[StateBatch] = []  # states of locks that have ended
         self._is_moved = False  # whether the start has moved without a member's doing
         self._writing: asyncio.Task[None] | None = None
@@ -104,9 +138,8 @@ class ShareLeader:
     @property
     def limits(self) -> ShareLimits:
         settings = self._settings()
-        return ShareLimits(
-            settings.partition_max_record_locks, settings.delivery_count_limit, settings.record_lock_duration_ms
-        )
+        locks = min(settings.partition_max_record_locks, self.in_flight.room(self))
+        return ShareLimits(locks, settings.delivery_count_limit, settings.record_lock_duration_ms)
 
     @property
     def is_committed_only(self) -> bool:
@@ -120,6 +153,7 @@ class ShareLeader:
     def close(self) -> None:
         """Give the share partition up: acknowledgements that wait are refused."""
         self.is_closed = True
+        self.in_flight.count(self)
         if self._timer is not None:
             self._timer.cancel()
         if self._writing is not None:
@@ -146,10 +180,12 @@ class ShareLeader:
             start_offset = await self._begin_at()
             written = WrittenState(state.state_epoch, partition.leader_epoch, start_offset, 0, ())
             await self._states.write(self.group_id, self.place, written)
-        window = SharePartition(state.state_epoch, start_offset, state.batches)
+        restoring = SharePartition.restored(state.state_epoch, start_offset, state.batches)
+        window = await self._slices.whole(sliced(restoring, Cost()))
         window.clip(partition.log.log_end_offset)
         window.move_log_start(partition.log.log_start_offset)
         self.window = window
+        self.in_flight.count(self)
         log.debug("share_partition.loaded", partition=str(self), start_offset=window.start_offset)
 
     async def _begin_at(self) -> int:
@@ -274,9 +310,9 @@ class ShareLeader:
 
     async def _write(self) -> None:
         """Write all changes that are queued, and take them over or roll them back."""
-        window, queued = self._window(), self._queued
+        window, (queued, self._queued) = self._window(), divided(self._queued)
         changes = [change for change, _ in queued]
-        expired, self._queued, self._unwritten, self._is_moved = self._unwritten, [], [], False
+        expired, self._unwritten, self._is_moved = self._unwritten, [], False
         start_offset, complete = window.outcome_of(changes)
         batches = [*expired, *(batch for change in changes for batch in change.batches)]
         error = ErrorCode.NOT_LEADER_OR_FOLLOWER
@@ -303,7 +339,7 @@ class ShareLeader:
     def _end(
         self,
         window: SharePartition,
-        queued: Sequence[tuple[Change, "asyncio.Future[ErrorCode]"]],
+        queued: Sequence[Queued],
         error: ErrorCode,
     ) -> None:
         """Tell members what became of their changes. States of ended locks hold here whatever was written of them: the
@@ -313,7 +349,7 @@ class ShareLeader:
         was_full, is_freed = not window.has_room(self.limits), False
         if error is ErrorCode.NONE:
             for change in changes:
-                self.counts.ended(change.batches)
+                self.counts.changed(change.runs)
             is_freed = window.commit(*changes)
         else:
             window.roll_back(*changes)
@@ -330,7 +366,8 @@ class ShareLeader:
     # --- time ---------------------------------------------------------------------------------------------------
 
     def _arm(self) -> None:
-        """Have the next lock end in time."""
+        """Have the next lock end in time, after the window has changed."""
+        self.in_flight.count(self)
         if self._timer is not None:
             self._timer.cancel()
             self._timer = None
@@ -356,6 +393,13 @@ class ShareLeader:
     def _wake(self) -> None:
         for waiter in list(self.waiters):
             waiter.interrupt()
+
+
+def divided(queued: list[Queued]) -> tuple[list[Queued], list[Queued]]:
+    """Return the changes of the next write, until they have many runs, and the others."""
+    sums = accumulate(len(change.runs) for change, _ in queued)
+    end = 1 + sum(runs < RUNS_PER_WRITE for runs in sums)
+    return queued[:end], queued[end:]
 
 
 def _resolve(answered: "asyncio.Future[ErrorCode]", error: ErrorCode) -> None:

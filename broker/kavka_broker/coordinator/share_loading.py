@@ -4,8 +4,8 @@ import asyncio
 from typing import Final
 
 from kavka_broker.coordinator.led_partition import LoadablePartition
+from kavka_broker.core.share.share_records import read
 from kavka_broker.core.share.share_states import ShareStates
-from kavka_broker.protocol.coordinator_records import Coordinator, record_classes, record_number, unframe
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import Record, read_records
@@ -41,11 +41,9 @@ async def load(partition: LoadablePartition, states: ShareStates) -> int:
 
 def replay(record: Record, states: ShareStates) -> None:
     """Take over a record of the log; one of an unknown kind is passed over. Raises ProtocolViolation."""
-    number = record_number(record.key or b"")
-    if number is None or record_classes(Coordinator.SHARE, number) is None:
-        return
     try:
-        key, value = unframe(record.key or b"", record.value, Coordinator.SHARE)
+        found = read(record.key or b"", record.value)
     except ProtocolViolation as problem:
         raise ProtocolViolation(f"offset {record.offset}: {problem}") from None
-    states.replay(key, value, record.offset, record.timestamp)
+    if found is not None:
+        states.replay(*found, record.offset, record.timestamp)

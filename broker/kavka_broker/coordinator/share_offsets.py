@@ -21,6 +21,7 @@ from kavka_broker.core.share_group.state import NamedPartitions
 from kavka_broker.core.share_group.state_partitions import Partitions
 from kavka_broker.logs import get
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
+from kavka_broker.loop.in_turns import in_turns
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
@@ -47,17 +48,18 @@ class ShareOffsets:
     # --- partitions that members wait for -----------------------------------------------------------------------
 
     def _begin_initialization(self, group_id: str, change: ShareChange) -> None:
-        state = InitialState(change.state_epoch, UNSET)
-        places = dict.fromkeys(_places({key: topic.partitions for key, topic in change.initialize.items()}), state)
-        self._spawn(self._initialize_later(group_id, places))
+        self._spawn(self._initialize_later(group_id, change))
 
     def _spawn(self, work: Coroutine[None, None, None]) -> None:
         task = watch(asyncio.get_running_loop().create_task(work, name="share states"))
         self._tasks[task] = None
         task.add_done_callback(lambda done: self._tasks.pop(done, None))
 
-    async def _initialize_later(self, group_id: str, places: Mapping[Place, InitialState]) -> None:
+    async def _initialize_later(self, group_id: str, change: ShareChange) -> None:
+        state = InitialState(change.state_epoch, UNSET)
+        wanted = {key: topic.partitions for key, topic in change.initialize.items()}
         try:
+            places = {place: state async for place in in_turns(_places(wanted))}
             async with self._turns.of(group_id):
                 # What asks for it has to be committed: a new coordinator would not know of the state.
                 await self._groups.change(group_id, _nothing)
@@ -69,12 +71,13 @@ class ShareOffsets:
         """Raises BrokerError where what the share coordinator has answered could not be noted."""
         states = self._states()
         answers = {} if states is None else await states.initialize(group_id, places)
-        answers = {place: answers.get(place, ErrorCode.COORDINATOR_NOT_AVAILABLE) for place in places}
-        if refused := {place: error for place, error in answers.items() if error}:
+        unknown = ErrorCode.COORDINATOR_NOT_AVAILABLE
+        answers = {place: answers.get(place, unknown) async for place in in_turns(places)}
+        if refused := {place: error async for place, error in in_turns(answers.items()) if error}:
             (_, index), error = next(iter(refused.items()))
             log.warning("share_states.refused", group=group_id, count=len(refused), partition=index, reason=error.name)
-        done = _partitions(place for place in answers if place not in refused)
-        decide = partial(administration.settle, done=done, failed=_partitions(refused))
+        done = await _partitions(place for place in answers if place not in refused)
+        decide = partial(administration.settle, done=done, failed=await _partitions(refused))
         await self._groups.change(group_id, decide)
         return answers
 
@@ -103,14 +106,15 @@ class ShareOffsets:
         """Let a group without members go on at other offsets. `topics` has the names. Raises BrokerError."""
         wanted = {
             topic_id: NamedPartitions(topics[topic_id], partitions)
-            for topic_id, partitions in _partitions(offsets).items()
+            for topic_id, partitions in (await _partitions(offsets)).items()
         }
         async with self._turns.of(group_id):
             decide = partial(administration.alter, wanted=wanted, room_bytes=self._groups.room_bytes)
             change = await self._groups.change(group_id, decide, may_create=True)
             if not wanted:
                 return {}
-            places = {place: InitialState(change.state_epoch, offset) for place, offset in offsets.items()}
+            epoch = change.state_epoch
+            places = {place: InitialState(epoch, offset) async for place, offset in in_turns(offsets.items())}
             return await self._initialize(group_id, places)
 
     async def delete_topics(self, group_id: str, topics: Sequence[Described]) -> dict[bytes, ErrorCode]:
@@ -138,10 +142,10 @@ class ShareOffsets:
         """Ask the share coordinator to delete states. Returns an error for each topic."""
         if not asked:
             return {}
-        states, places = self._states(), _places(asked)
+        states, places = self._states(), [place async for place in in_turns(_places(asked))]
         answers = {} if states is None else await states.delete(group_id, places)
         errors = dict.fromkeys(asked, ErrorCode.NONE)
-        for place in places:
+        async for place in in_turns(places):
             errors[place[0]] = errors[place[0]] or answers.get(place, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return errors
 
@@ -150,12 +154,12 @@ def _nothing(_: object) -> ShareChange:
     return ShareChange()
 
 
-def _places(partitions: Partitions) -> list[Place]:
-    return [(topic_id, index) for topic_id, indexes in partitions.items() for index in sorted(indexes)]
+def _places(partitions: Partitions) -> Iterator[Place]:
+    return ((topic_id, index) for topic_id, indexes in partitions.items() for index in sorted(indexes))
 
 
-def _partitions(places: Iterable[Place]) -> Partitions:
+async def _partitions(places: Iterable[Place]) -> Partitions:
     found = dict[bytes, set[int]]()
-    for topic_id, index in places:
+    async for topic_id, index in in_turns(places):
         found.setdefault(topic_id, set()).add(index)
     return {topic_id: frozenset(indexes) for topic_id, indexes in found.items()}

@@ -12,18 +12,12 @@ from typing import Final, Protocol
 from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.transactional_offsets import Waiting
-from kavka_broker.core.share.share_states import (
-    SharePartitionKey,
-    ShareRecord,
-    ShareState,
-    ShareStates,
-    WrittenState,
-)
+from kavka_broker.core.share.share_records import ShareRecord, frame
+from kavka_broker.core.share.share_states import SharePartitionKey, ShareState, ShareStates, WrittenState
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Work
 from kavka_broker.loop.timers import Timers
-from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.record import build_batch
 
@@ -97,8 +91,7 @@ class ShareShard:
         """Append records and replay them. Raises BrokerError."""
         if not records:
             return
-        framed = [(frame_key(key), None if value is None else frame_value(value)) for key, value in records]
-        base_offset = self._log.append(build_batch(framed, timestamp_ms=now_ms))
+        base_offset = self._log.append(build_batch([frame(record) for record in records], timestamp_ms=now_ms))
         for offset, (key, value) in enumerate(records, base_offset):
             self.states.replay(key, value, offset, now_ms)
 

@@ -19,6 +19,7 @@ from kavka_broker.core.share.share_states import SharePartitionKey, WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
+from kavka_broker.loop.in_turns import in_turns
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -112,18 +113,19 @@ class ShareStateClient:
         """Begin states, again where there are some. Returns what became of each."""
         asked = {
             place: beginnings.PartitionData(place[1], state.state_epoch, state.start_offset)
-            for place, state in places.items()
+            async for place, state in in_turns(places.items())
         }
-        return _errors(await self._ask(INITIALIZE, group_id, asked))
+        return await _errors(await self._ask(INITIALIZE, group_id, asked))
 
     async def delete(self, group_id: str, places: Collection[Place]) -> dict[Place, ErrorCode]:
         """Forget states. Returns what became of each."""
-        asked = {place: deletions.PartitionData(place[1]) for place in places}
-        return _errors(await self._ask(DELETE, group_id, asked))
+        asked = {place: deletions.PartitionData(place[1]) async for place in in_turns(places)}
+        return await _errors(await self._ask(DELETE, group_id, asked))
 
     async def read_summary(self, group_id: str, places: Collection[Place]) -> dict[Place, Summary]:
         """Return how far share partitions are."""
-        asked = {place: summaries.PartitionData(place[1], -1) for place in places}
+        asked = {place: summaries.PartitionData(place[1], -1) async for place in in_turns(places)}
+        results = await self._ask(SUMMARIZE, group_id, asked)
         return {
             place: Summary(
                 ErrorCode(result.error_code),
@@ -134,14 +136,15 @@ class ShareStateClient:
             )
             if not isinstance(result, ErrorCode)
             else Summary(result, 0, 0, -1, -1)
-            for place, result in (await self._ask(SUMMARIZE, group_id, asked)).items()
+            async for place, result in in_turns(results.items())
         }
 
     async def read(self, group_id: str, place: Place, leader_epoch: int) -> ReadState:
         """Return a state for the leader of this epoch; leaders before it write no more. Raises BrokerError."""
         result = await self._ask_one(READ, group_id, place, reads.PartitionData(place[1], leader_epoch))
         batches = [
-            StateBatch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count) for b in result.state_batches
+            StateBatch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count)
+            async for b in in_turns(result.state_batches)
         ]
         return ReadState(result.state_epoch, result.start_offset, batches)
 
@@ -171,7 +174,7 @@ class ShareStateClient:
             except BrokerError:  # the topic says why in the log, and the next question tries again
                 return dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         while True:
-            for place, result in (await self._ask_once(kind, group_id, left)).items():
+            async for place, result in in_turns((await self._ask_once(kind, group_id, left)).items()):
                 results[place] = result
                 code = result if isinstance(result, ErrorCode) else result.error_code
                 if code not in RETRIED:
@@ -241,8 +244,8 @@ def _request(kind: Kind, group_id: str, places: Sequence[Place], asked: Mapping[
     return request
 
 
-def _errors(results: Mapping[Place, Any]) -> dict[Place, ErrorCode]:
+async def _errors(results: Mapping[Place, Any]) -> dict[Place, ErrorCode]:
     return {
         place: result if isinstance(result, ErrorCode) else ErrorCode(result.error_code)
-        for place, result in results.items()
+        async for place, result in in_turns(results.items())
     }

@@ -1,11 +1,14 @@
 """Requests to the share coordinator of this broker, each with its answer: from other brokers, and from this one."""
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 from kavka_broker.coordinator.share_coordinator import ShareCoordinator
 from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.core.share.packed_batches import PackedBatches
 from kavka_broker.core.share.share_states import UNSET, SharePartitionKey, ShareState, WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
+from kavka_broker.loop.in_turns import in_turns
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import delete_share_group_state_response as deleted
@@ -65,7 +68,17 @@ async def serve(request: Message, coordinator: ShareCoordinator) -> Any:
         error = await committed
         if error is not ErrorCode.NONE:
             result.error_code = error
+    if isinstance(request, ReadShareGroupStateRequest):
+        await _unpack([result for topic in results for result in topic.partitions])
     return answers.whole(results)
+
+
+async def _unpack(results: Sequence[states.PartitionResult]) -> None:
+    """Put the batches of states into their results, some a turn."""
+    for result in results:
+        packed: Any = result.state_batches
+        if isinstance(packed, PackedBatches):
+            result.state_batches = [states.StateBatch(*batch) async for batch in in_turns(packed)]
 
 
 def _begin(
@@ -114,8 +127,8 @@ def _written(asked: Any) -> WrittenState:
 
 
 def _state_of(partition: int, state: ShareState) -> states.PartitionResult:
-    batches = [states.StateBatch(*batch) for batch in state.batches]
-    return states.PartitionResult(partition, 0, None, state.state_epoch, state.start_offset, batches)
+    packed: Any = state.batches  # unpacked at the end: a state may have very many
+    return states.PartitionResult(partition, 0, None, state.state_epoch, state.start_offset, packed)
 
 
 def _summary_of(partition: int, state: ShareState | None) -> summaries.PartitionResult:

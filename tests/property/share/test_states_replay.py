@@ -9,17 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kavka_broker.core.share import share_states
-from kavka_broker.core.share.share_states import (
-    UNSET,
-    SharePartitionKey,
-    ShareRecord,
-    ShareState,
-    ShareStates,
-    WrittenState,
-)
+from kavka_broker.core.share.packed_batches import PackedBatches
+from kavka_broker.core.share.share_records import ShareRecord, frame, read
+from kavka_broker.core.share.share_states import UNSET, SharePartitionKey, ShareState, ShareStates, WrittenState
 from kavka_broker.core.share.state_batches import StateBatch, combine
 from kavka_broker.loop.slices import at_once
-from kavka_broker.protocol.coordinator_records import Coordinator, frame_key, frame_value, unframe
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.messages.share.share_update_value import ShareUpdateValue
 
@@ -73,8 +67,9 @@ def records_of(states: ShareStates, step: Step, now_ms: int) -> list[ShareRecord
 
 def through_the_log(record: ShareRecord) -> ShareRecord:
     """The record as its bytes in the log are read."""
-    key, value = record
-    return unframe(frame_key(key), None if value is None else frame_value(value), Coordinator.SHARE)
+    found = read(*frame(record))
+    assert found is not None
+    return found
 
 
 def play(story: list[Step], updates_max: int) -> tuple[ShareStates, list[tuple[int, ShareRecord]]]:
@@ -88,20 +83,21 @@ def play(story: list[Step], updates_max: int) -> tuple[ShareStates, list[tuple[i
 
 def replayed(
     log: list[tuple[int, ShareRecord]], start_offset: int, updates_max: int
-) -> dict[SharePartitionKey, ShareState]:
+) -> tuple[dict[SharePartitionKey, ShareState], int]:
     states = ShareStates(updates_max)
     for offset, (now_ms, record) in enumerate(log):
         if offset >= start_offset:
             states.replay(*record, offset, now_ms)
-    return states.by_key
+    return states.by_key, states.size_bytes
 
 
 def check(story: list[Step], updates_max: int) -> None:
     live, log = play(story, updates_max)
-    assert replayed(log, 0, updates_max) == live.by_key
+    assert replayed(log, 0, updates_max) == (live.by_key, live.size_bytes)
     lowest = at_once(live.lowest_offset())
     start_offset = len(log) if lowest is None else lowest
-    assert replayed(log, start_offset, updates_max) == live.by_key, "pruned"
+    assert replayed(log, start_offset, updates_max) == (live.by_key, live.size_bytes), "pruned"
+    assert live.size_bytes == sum(state.size_bytes for state in live.by_key.values()) + 4 * bool(live.by_key)
 
 
 @given(st.lists(steps, max_size=25), st.integers(0, 4))
@@ -110,11 +106,12 @@ def test_a_replay_gives_what_the_live_coordinator_has(story: list[Step], updates
 
 
 def snapshot_without_batches(key: SharePartitionKey, state: ShareState) -> ShareRecord:
-    return ORIGINAL_SNAPSHOT(key, replace(state, batches=()))
+    return ORIGINAL_SNAPSHOT(key, replace(state, batches=PackedBatches()))
 
 
 def merge_that_forgets(known: ShareState, update: ShareUpdateValue) -> ShareState:
-    return replace(ORIGINAL_MERGE(known, update), batches=tuple(combine(_of(update), max(update.start_offset, 0))))
+    batches = PackedBatches.of(combine(_of(update), max(update.start_offset, 0)))
+    return replace(ORIGINAL_MERGE(known, update), batches=batches)
 
 
 def _of(update: ShareUpdateValue) -> Iterator[StateBatch]:

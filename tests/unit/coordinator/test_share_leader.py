@@ -7,8 +7,10 @@ from typing import Any, cast
 
 import pytest
 
+from kavka_broker.coordinator import share_leader
 from kavka_broker.coordinator.share_leader import ShareLeader
 from kavka_broker.coordinator.share_state_client import ReadState
+from kavka_broker.core.share import share_partition
 from kavka_broker.core.share.share_partition import Acknowledgement, Acquisition
 from kavka_broker.core.share.share_states import WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
@@ -223,3 +225,111 @@ def test_a_lock_that_ends_while_its_change_is_written_ends_after_it() -> None:
         assert world.acquire("b") == [(0, 9, 2)]
 
     play(scenario)
+
+
+def test_writes_name_few_ranges_each(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_leader, "BATCHES_PER_WRITE_MAX", 2)
+
+    async def scenario(world: World) -> None:
+        world.acquire()
+        said = world.say(0, 9, [2, 1] * 5)
+        for number in range(1, 6):
+            await world.asked(number)
+            world.states.answers[-1].set_result(None)
+        await said
+        assert [len(write.batches) for write in world.states.written] == [2] * 5
+        assert world.acquire("b") == [(offset, offset, 2) for offset in range(0, 10, 2)]
+
+    play(scenario)
+
+
+def test_a_change_with_many_runs_is_written_by_itself(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_leader, "RUNS_PER_WRITE", 3)
+
+    async def scenario(world: World) -> None:
+        world.acquire()
+        first = world.say(0, 0, ACCEPT)
+        await world.asked()
+        others = [world.say(offset, offset + 1, ACCEPT) for offset in range(2, 10, 2)]
+        await until(lambda: world.pending == 5)
+        world.states.answers[0].set_result(None)
+        await first
+        await world.asked(2)
+        assert len(world.states.written[1].batches) == 3
+        world.states.answers[1].set_result(None)
+        await world.asked(3)
+        assert len(world.states.written[2].batches) == 1
+        world.states.answers[2].set_result(None)
+        await asyncio.gather(*others)
+
+    play(scenario)
+
+
+def test_few_locks_end_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_partition, "EXPIRED_PER_STEP_MAX", 3)
+
+    async def scenario(world: World) -> None:
+        world.states.is_patient = False
+        world.acquire()
+        await world.say(0, 9, [4, 2] * 5)  # so that each is a run of its own
+        ends: list[int] = []
+        window = world.leader.window
+        assert window is not None
+        expire = window.expire
+
+        def counted(*arguments: Any) -> list[StateBatch]:
+            ended = expire(*arguments)
+            ends.append(len(ended))
+            return ended
+
+        monkeypatch.setattr(window, "expire", counted)
+
+        def passes() -> bool:
+            world.clock.ms += 100
+            return sum(ends) == 5
+
+        await until(passes)
+        assert [count for count in ends if count] == [3, 2]
+
+    play(scenario)
+
+
+def test_records_in_flight_are_bounded_over_all_share_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(share_leader, "RECORDS_IN_FLIGHT_MAX", 10)
+    monkeypatch.setattr(share_leader, "RECORDS_RESERVED", 2)
+
+    async def scenario(world: World) -> None:
+        world.states.is_patient = False
+        other = World(world.states)
+        await other.leader.load()
+        other.leader.in_flight = world.leader.in_flight
+        assert world.acquire() == [(0, 9, 1)]
+        assert other.acquire() == [(0, 1, 1)], "each may have a few"
+        assert other.acquire() == []
+        await world.say(0, 4, ACCEPT)
+        assert other.acquire() == [(2, 4, 1)], "five are done, and two are beyond the bound"
+        world.leader.close()
+        other.leader.close()
+        assert world.leader.in_flight.records == 0
+        other.timers.close()
+
+    play(scenario)
+
+
+def test_a_state_of_many_ranges_is_taken_over_in_slices() -> None:
+    async def whole() -> None:
+        states = States(0)
+        states.state = ReadState(3, 0, [StateBatch(offset, offset, 2 * (offset % 2), 1) for offset in range(10_000)])
+        world = World(states)
+        world.partition.log.log_end_offset = 10_000
+        turns, loading = 0, asyncio.ensure_future(world.leader.load())
+        while not loading.done():
+            await asyncio.sleep(0)
+            turns += 1
+        assert turns >= 4
+        assert world.leader.window is not None
+        assert len(world.leader.window.runs) == 10_000
+        world.leader.close()
+        world.timers.close()
+
+    asyncio.run(whole())

@@ -97,3 +97,15 @@ def test_partitions_are_exchanged_in_full_sessions(monkeypatch: pytest.MonkeyPat
     assert served.resume(KEY, FINAL_EPOCH, places(100, 1)) is session
     served.close(session)
     assert served.places == 0
+
+
+def test_a_partition_that_is_taken_out_is_remembered_no_longer() -> None:
+    """Otherwise one session could name more and more of them, a few at a time."""
+    kept = ShareSessions(10)
+    session = kept.open(KEY, [A, B])
+    session.served(A)
+    session.served(B)
+    kept.resume(KEY, 1, [C], [A])
+    session.served(A)
+    assert list(session.acquired_from) == [B]
+    assert session.acquired_from.keys() <= session.places.keys()

@@ -4,14 +4,17 @@ from collections.abc import Callable
 
 import pytest
 
-from kavka_broker.core.share.share_states import UNSET, SharePartitionKey, ShareRecord, ShareStates, WrittenState
+from kavka_broker.core.share import share_states
+from kavka_broker.core.share.packed_batches import ROW_BYTES, PackedBatches
+from kavka_broker.core.share.share_records import ShareRecord, Snapshot
+from kavka_broker.core.share.share_states import UNSET, SharePartitionKey, ShareStates, WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.messages.share.share_snapshot_value import ShareSnapshotValue
 from kavka_broker.protocol.messages.share.share_update_value import ShareUpdateValue
 
 KEY = SharePartitionKey("g", bytes(16), 0)
+OTHER = SharePartitionKey("g", bytes(16), 1)
 
 
 class Log:
@@ -78,10 +81,10 @@ def test_updates_are_followed_by_a_snapshot() -> None:
     for offset in range(5):
         log.write((offset, offset, 2, 1))
     kinds = [type(value) for _, value in log.records]
-    assert kinds == [ShareSnapshotValue, *[ShareUpdateValue] * 3, ShareSnapshotValue, ShareUpdateValue]
-    epochs = [value.snapshot_epoch for _, value in log.records if isinstance(value, ShareSnapshotValue)]
+    assert kinds == [Snapshot, *[ShareUpdateValue] * 3, Snapshot, ShareUpdateValue]
+    epochs = [value.snapshot_epoch for _, value in log.records if isinstance(value, Snapshot)]
     assert epochs == [0, 1]
-    assert log.states.by_key[KEY].batches == (StateBatch(0, 4, 2, 1),)
+    assert log.states.by_key[KEY].batches == PackedBatches.of([StateBatch(0, 4, 2, 1)])
     assert at_once(log.states.lowest_offset()) == 4, "what is before the snapshot may be pruned"
 
 
@@ -91,10 +94,10 @@ def test_the_start_never_moves_back_in_a_state() -> None:
     log.write(start=10)
     log.write((3, 12, 0, 1), start=2)  # a write that was late
     assert log.states.by_key[KEY].start_offset == 10
-    assert log.states.by_key[KEY].batches == (StateBatch(10, 12, 0, 1),)
+    assert log.states.by_key[KEY].batches == PackedBatches.of([StateBatch(10, 12, 0, 1)])
     log.begin(state_epoch=2, start_offset=4)
     assert log.states.by_key[KEY].start_offset == 4
-    assert log.states.by_key[KEY].batches == ()
+    assert log.states.by_key[KEY].batches == PackedBatches()
 
 
 def test_a_deleted_state_is_as_one_that_never_was() -> None:
@@ -105,7 +108,7 @@ def test_a_deleted_state_is_as_one_that_never_was() -> None:
     assert log.states.by_key == {}
     assert code_of(log.write) is ErrorCode.INVALID_REQUEST
     log.begin()
-    assert log.states.by_key[KEY].batches == ()
+    assert log.states.by_key[KEY].batches == PackedBatches()
 
 
 def test_a_group_begins_at_an_offset_or_at_one_that_is_not_chosen_yet() -> None:
@@ -125,3 +128,32 @@ def test_the_share_partitions_of_a_group_have_its_name_in_common() -> None:
         log.add(log.states.delete(key))
     log.begin()
     assert list(log.states.by_key) == [KEY]
+
+
+def test_states_are_bounded_in_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What needs no more memory is always taken: a group gets out of its bound by going on."""
+    monkeypatch.setattr(share_states, "STATES_BYTES_MAX", share_states.STATE_BYTES + 4 + 3 * ROW_BYTES)
+    log = Log(updates_max=100)
+    log.begin(start_offset=0)
+    assert code_of(lambda: log.states.initialize(OTHER, 1, 0, 1000)) is ErrorCode.POLICY_VIOLATION
+    log.write((1, 1, 2, 1), (3, 3, 2, 1), (5, 5, 2, 1))
+    assert code_of(lambda: log.write((7, 7, 2, 1))) is ErrorCode.POLICY_VIOLATION
+    log.write((3, 3, 2, 2))
+    log.write((2, 2, 2, 1), start=2)
+    log.write((7, 7, 2, 1), start=4)
+    assert list(log.states.by_key[KEY].batches) == [StateBatch(5, 5, 2, 1), StateBatch(7, 7, 2, 1)]
+    log.add(log.states.delete(KEY))
+    assert log.states.size_bytes == 0
+
+
+def test_a_long_name_counts_once_a_group() -> None:
+    log, long = Log(), "g" * 1000
+    for partition in range(3):
+        log.add(log.states.initialize(SharePartitionKey(long, bytes(16), partition), 1, 0, 1000))
+    assert log.states.size_bytes == 3 * share_states.STATE_BYTES + 4 * 1000
+
+
+def test_a_write_of_a_state_that_is_none_is_refused() -> None:
+    log = Log()
+    log.begin(start_offset=0)
+    assert code_of(lambda: log.write((1, 1, 5, 1))) is ErrorCode.INVALID_REQUEST

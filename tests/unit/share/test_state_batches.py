@@ -6,7 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.core.share.state_batches import BATCHES_MAX, StateBatch, check_batches, combine, overlay
+from kavka_broker.core.share.packed_batches import PackedBatches, overlay
+from kavka_broker.core.share.state_batches import BATCHES_MAX, StateBatch, check_batches, combine
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 
@@ -60,7 +61,9 @@ def test_an_overlay_is_what_both_are_combined_to(
     before: list[StateBatch], written: list[StateBatch], known_from: int, start_offset: int
 ) -> None:
     known = combine(before, known_from)
-    assert overlay(known, written, start_offset) == combine([*known, *written], start_offset)
+    found = overlay(PackedBatches.of(known), written, start_offset)
+    assert list(found) == combine([*known, *written], start_offset)
+    assert found.is_combined(start_offset)
 
 
 @given(batches, st.integers(0, 35))

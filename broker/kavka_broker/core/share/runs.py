@@ -4,7 +4,7 @@ from bisect import bisect_right
 from dataclasses import dataclass
 from typing import Final
 
-from kavka_broker.core.share.state_batches import RecordState, StateBatch
+from kavka_broker.core.share.state_batches import RecordState, StateBatch, as_restored
 
 NOBODY: Final = ""
 
@@ -114,6 +114,12 @@ class Runs:
         if self.runs[high].last > last:
             self._split(high, last + 1)
         return self.runs[low : high + 1]
+
+    def restore(self, batch: StateBatch) -> None:
+        """Let the window grow by offsets whose state was written down. Those before them may be fetched."""
+        if batch.last_offset >= self.end_offset:
+            self.extend(max(batch.first_offset, self.end_offset) - 1, RecordState.AVAILABLE)
+            self.extend(batch.last_offset, as_restored(batch.delivery_state), batch.delivery_count)
 
     def within(self, first: int, last: int) -> list[Run]:
         """Return the runs that have some of these offsets, as they are."""

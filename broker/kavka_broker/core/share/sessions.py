@@ -33,7 +33,9 @@ def _size_of(key: SessionKey) -> int:
 
 
 class ShareSession:
-    """The session of one member. `places` keeps the order in which partitions are served."""
+    """The session of one member. `places` keeps the order in which partitions are served. Invariant: `acquired_from`
+    has none that `places` has not; records of a partition that is taken out are the member's until their locks end.
+    """
 
     __slots__ = ("acquired_from", "epoch", "key", "on_close", "places")
 
@@ -46,10 +48,15 @@ class ShareSession:
 
     def served(self, place: Place) -> None:
         """Note that a partition gave records: the others come first next time."""
-        self.acquired_from[place] = None
         if place in self.places:
+            self.acquired_from[place] = None
             del self.places[place]
             self.places[place] = None
+
+    def forget(self, place: Place) -> None:
+        """Take a partition out."""
+        del self.places[place]
+        self.acquired_from.pop(place, None)
 
 
 class ShareSessions:
@@ -105,7 +112,7 @@ class ShareSessions:
         if growth > 0 and self.places + growth > PLACES_MAX:
             raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         for place in gone:
-            del places[place]
+            session.forget(place)
         for place in added:
             places.setdefault(place)
         self.places += growth

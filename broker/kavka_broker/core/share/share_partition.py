@@ -17,6 +17,7 @@ log has lost or that belong to aborted transactions.
 
 from collections.abc import Collection, Generator, Iterable, Sequence
 from enum import IntEnum
+from itertools import islice
 from typing import Final, NamedTuple
 
 from kavka_broker.core.share.runs import NOBODY, Change, Run, Runs
@@ -29,9 +30,15 @@ THROTTLED_DELIVERIES_MIN: Final = 2
 """Records that were delivered fewer times are always delivered together."""
 SPAN_COST: Final = 15
 """The cost of marking a range of one type, in the units of `loop.slices`."""
+RESTORED_PER_STEP: Final = 200
+"""States of one step of restoring a window, about a microsecond each."""
 SPAN_MAX: Final = 500
 """Offsets that are marked in one step."""
 KNOWN_TYPES: Final = frozenset(range(5))
+EXPIRED_PER_STEP_MAX: Final = 2_000
+"""Runs whose locks end in one step: a few milliseconds."""
+ACQUIRED_PER_STEP_MAX: Final = 2_000
+"""Records beyond which a fetch acquires no further batch of one partition, whatever it asks for."""
 
 
 class AcknowledgeType(IntEnum):
@@ -101,7 +108,7 @@ class Acquisition:
         self.limits = limits
         self.deadline_ms = now_ms + limits.lock_ms
         self.is_strict = is_strict
-        self.room = min(records_max, limits.records_max)
+        self.room = min(records_max, limits.records_max, ACQUIRED_PER_STEP_MAX)
         self.runs: list[Run] = []
         self.throttled: Run | None = None
 
@@ -131,13 +138,23 @@ class SharePartition:
     def __init__(self, state_epoch: int, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
         self.state_epoch = state_epoch
         self.log_start_offset = -1  # not known yet
-        self._window = window = Runs(start_offset)
+        self._window = Runs(start_offset)
         for batch in batches:
-            if batch.last_offset >= window.end_offset:
-                first = max(batch.first_offset, window.end_offset)
-                window.extend(first - 1, AVAILABLE)  # nothing is known of these: they may be fetched
-                window.extend(batch.last_offset, RecordState(batch.delivery_state), batch.delivery_count)
-        window.advance()
+            self._window.restore(batch)
+        self._window.advance()
+
+    @classmethod
+    def restored(
+        cls, state_epoch: int, start_offset: int, batches: Iterable[StateBatch]
+    ) -> Generator[int, None, "SharePartition"]:
+        """Return the window with states that were written down; yields the cost of each step."""
+        partition, left = cls(state_epoch, start_offset), iter(batches)
+        while part := list(islice(left, RESTORED_PER_STEP)):
+            for batch in part:
+                partition._window.restore(batch)
+            yield RESTORED_PER_STEP
+        partition._window.advance()
+        return partition
 
     # --- what is known ------------------------------------------------------------------------------------------
 
@@ -182,7 +199,8 @@ class SharePartition:
     @property
     def next_deadline_ms(self) -> float | None:
         """The time when the next lock ends; None where no record is acquired."""
-        return min((run.deadline_ms for run in self._window.runs if run.is_locked), default=None)
+        locked = (run.deadline_ms for run in self._window.runs if run.state is ACQUIRED and run.pending is None)
+        return min(locked, default=None)
 
     def outcome_of(self, changes: Iterable["Change"]) -> tuple[int, int]:
         """Return the start of the window once these changes are committed, and the number of offsets behind it that
@@ -190,9 +208,13 @@ class SharePartition:
         """
         start_offset, complete, among = self.start_offset, 0, frozenset(changes)
         for run in self._window.runs:
-            ends = run.pending is not None and run.pending.is_terminal and run.change in among
-            if run.is_settled or ends:
-                complete += run.size
+            state, pending = run.state, run.pending
+            if pending is None:
+                ends = state is ACKNOWLEDGED or state is ARCHIVED
+            else:
+                ends = (pending is ACKNOWLEDGED or pending is ARCHIVED) and run.change in among
+            if ends:
+                complete += run.last - run.first + 1
                 if run.first == start_offset:
                     start_offset = run.last + 1
                     complete = 0
@@ -334,12 +356,16 @@ class SharePartition:
     # --- time and the log ---------------------------------------------------------------------------------------
 
     def expire(self, now_ms: float, limits: ShareLimits) -> list[StateBatch]:
-        """End locks whose time is over. Returns states to be written down; they count at once."""
+        """End locks whose time is over, `EXPIRED_PER_STEP_MAX` at most: `next_deadline_ms` has the others. Returns
+        states to be written down; they count at once.
+        """
         changed: list[StateBatch] = []
         for run in self._window.runs:
-            if run.is_locked and run.deadline_ms <= now_ms:
+            if run.state is ACQUIRED and run.pending is None and run.deadline_ms <= now_ms:
                 run.state, run.member, run.deadline_ms = self._released(run, limits), NOBODY, 0
                 changed.append(StateBatch(run.first, run.last, run.state, run.count))
+                if len(changed) == EXPIRED_PER_STEP_MAX:
+                    break
         if changed:
             self._window.join()
             self._window.advance()

@@ -13,15 +13,18 @@ from collections.abc import Generator, Sequence
 from dataclasses import dataclass, replace
 from typing import Final, NamedTuple
 
-from kavka_broker.core.share.state_batches import StateBatch, check_batches, combine, overlay
+from kavka_broker.core.share.packed_batches import ROW_BYTES, PackedBatches, overlay
+from kavka_broker.core.share.share_records import (
+    ShareRecord,
+    ShareSnapshotKey,
+    ShareUpdateKey,
+    ShareUpdateValue,
+    Snapshot,
+)
+from kavka_broker.core.share.state_batches import StateBatch, check_batches, combine
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
-from kavka_broker.protocol.messages.share import share_snapshot_value as snapshots
 from kavka_broker.protocol.messages.share import share_update_value as updates
-from kavka_broker.protocol.messages.share.share_snapshot_key import ShareSnapshotKey
-from kavka_broker.protocol.messages.share.share_snapshot_value import ShareSnapshotValue
-from kavka_broker.protocol.messages.share.share_update_key import ShareUpdateKey
-from kavka_broker.protocol.messages.share.share_update_value import ShareUpdateValue
 
 UNSET: Final = -1
 """A start offset, epoch or count that is not known."""
@@ -29,8 +32,11 @@ UNSET: Final = -1
 LOOKED_AT_PER_STEP_MAX: Final = 5_000
 SHARE_PARTITIONS_MAX: Final = 100_000
 """Share partitions of one partition of the log."""
-
-ShareRecord = tuple[Message, Message | None]
+STATES_BYTES_MAX: Final = 64 * 1024 * 1024
+"""Memory of the states of one partition of the log. What would need more is refused; what needs less never is."""
+STATE_BYTES: Final = 640
+"""A state takes about so much beside its batches."""
+NAME_CHARACTER_BYTES: Final = 4
 
 
 class SharePartitionKey(NamedTuple):
@@ -60,18 +66,26 @@ class ShareState:
     leader_epoch: int
     start_offset: int
     delivery_complete_count: int
-    batches: tuple[StateBatch, ...]
+    batches: PackedBatches
     created_ms: int = 0
     written_ms: int = 0
     updates: int = 0
     snapshot_offset: int = 0
 
+    @property
+    def size_bytes(self) -> int:
+        """About how much memory this takes."""
+        return STATE_BYTES + len(self.batches.rows)
+
 
 class ShareStates:
-    """The states by key. `updates_max` updates are followed by a snapshot."""
+    """The states by key. `updates_max` updates are followed by a snapshot. Invariant: `size_bytes` is what the states
+    and the names of their groups take.
+    """
 
     def __init__(self, updates_max: int) -> None:
         self.by_key: dict[SharePartitionKey, ShareState] = {}
+        self.size_bytes = 0
         self._groups: dict[str, tuple[str, int]] = {}  # the name of each group, and how many states have it
         self._updates_max = updates_max
 
@@ -97,9 +111,14 @@ class ShareStates:
         if known is None and len(self.by_key) >= SHARE_PARTITIONS_MAX:
             problem = f"{key.group_id} would have one more than {SHARE_PARTITIONS_MAX} share partitions of a log"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+        if known is None:
+            name_bytes = 0 if key.group_id in self._groups else NAME_CHARACTER_BYTES * len(key.group_id)
+            self._check_room(key, STATE_BYTES + name_bytes)
         snapshot_epoch = 0 if known is None else known.snapshot_epoch + 1
         complete = UNSET if start_offset == UNSET else 0
-        return [_snapshot(key, ShareState(snapshot_epoch, state_epoch, 0, start_offset, complete, (), now_ms, now_ms))]
+        none = PackedBatches()
+        state = ShareState(snapshot_epoch, state_epoch, 0, start_offset, complete, none, now_ms, now_ms)
+        return [_snapshot(key, state)]
 
     def write(self, key: SharePartitionKey, written: WrittenState, now_ms: int) -> list[ShareRecord]:
         """Take what the partition's leader has decided. Raises BrokerError."""
@@ -115,7 +134,16 @@ class ShareStates:
             written.delivery_complete_count,
             [updates.StateBatch(*batch) for batch in combine(written.batches, max(written.start_offset, 0))],
         )
+        growth_max = (2 * len(update.state_batches) + 1) * ROW_BYTES
+        if self.size_bytes + growth_max > STATES_BYTES_MAX:
+            self._check_room(key, len(_merged(known, update).batches.rows) - len(known.batches.rows))
         return [self._update(key, known, update, now_ms)]
+
+    def _check_room(self, key: SharePartitionKey, growth: int) -> None:
+        """Raises POLICY_VIOLATION where the states would take more memory than they may."""
+        if growth > 0 and self.size_bytes + growth > STATES_BYTES_MAX:
+            problem = f"the share partitions of a log would take more than {STATES_BYTES_MAX} bytes with {key.group_id}"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
     def read(self, key: SharePartitionKey, leader_epoch: int, now_ms: int) -> tuple[ShareState, list[ShareRecord]]:
         """Return the state for a leader of the partition, which fences leaders before it. Raises BrokerError."""
@@ -153,17 +181,19 @@ class ShareStates:
 
     # --- the log ------------------------------------------------------------------------------------------------
 
-    def replay(self, key: Message, value: Message | None, offset: int, timestamp_ms: int) -> None:
+    def replay(self, key: Message, value: Snapshot | ShareUpdateValue | None, offset: int, timestamp_ms: int) -> None:
         """Take over a record of the log."""
         match key, value:
             case ShareSnapshotKey(), None:
                 self._forget(_key(key))
-            case ShareSnapshotKey(), ShareSnapshotValue():
+            case ShareSnapshotKey(), Snapshot():
                 self._put(_key(key), _of_snapshot(value, offset))
             case ShareUpdateKey(), ShareUpdateValue():
                 known = self.by_key.get(_key(key))
                 if known is None:  # its snapshot was pruned, so a later record ends or replaces it
-                    known = ShareState(value.snapshot_epoch, 0, 0, UNSET, UNSET, (), snapshot_offset=offset)
+                    known = ShareState(
+                        value.snapshot_epoch, 0, 0, UNSET, UNSET, PackedBatches(), snapshot_offset=offset
+                    )
                 merged = _merged(known, value)
                 self._put(_key(key), replace(merged, updates=known.updates + 1, written_ms=timestamp_ms))
             case _:
@@ -171,19 +201,26 @@ class ShareStates:
 
     def _put(self, key: SharePartitionKey, state: ShareState) -> None:
         """Keep a state. The keys of one group share its name, which each record of the log has by itself."""
-        if key not in self.by_key:
+        known = self.by_key.get(key)
+        if known is None:
             group_id, count = self._groups.get(key.group_id, (key.group_id, 0))
+            if not count:
+                self.size_bytes += NAME_CHARACTER_BYTES * len(group_id)
             self._groups[group_id] = group_id, count + 1
             key = key._replace(group_id=group_id)
+        self.size_bytes += state.size_bytes - (0 if known is None else known.size_bytes)
         self.by_key[key] = state
 
     def _forget(self, key: SharePartitionKey) -> None:
-        if self.by_key.pop(key, None) is None:
+        known = self.by_key.pop(key, None)
+        if known is None:
             return
+        self.size_bytes -= known.size_bytes
         group_id, count = self._groups[key.group_id]
         if count > 1:
             self._groups[group_id] = group_id, count - 1
         else:
+            self.size_bytes -= NAME_CHARACTER_BYTES * len(group_id)
             del self._groups[group_id]
 
 
@@ -200,23 +237,22 @@ def _key(key: ShareSnapshotKey | ShareUpdateKey) -> SharePartitionKey:
 def _merged(known: ShareState, update: ShareUpdateValue) -> ShareState:
     """Return the state with an update. Within a state epoch the start moves forward only."""
     start_offset = max(known.start_offset, update.start_offset)
-    written = [StateBatch(*_fields(batch)) for batch in update.state_batches]
+    written = [
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+        for batch in update.state_batches
+    ]
     complete = update.delivery_complete_count
     return replace(
         known,
         leader_epoch=max(known.leader_epoch, update.leader_epoch),
         start_offset=start_offset,
         delivery_complete_count=known.delivery_complete_count if complete == UNSET else complete,
-        batches=tuple(overlay(known.batches, written, max(start_offset, 0))),
+        batches=overlay(known.batches, written, max(start_offset, 0)),
     )
 
 
-def _fields(batch: updates.StateBatch | snapshots.StateBatch) -> tuple[int, int, int, int]:
-    return batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count
-
-
 def _snapshot(key: SharePartitionKey, state: ShareState) -> ShareRecord:
-    return ShareSnapshotKey(*key), ShareSnapshotValue(
+    return ShareSnapshotKey(*key), Snapshot(
         state.snapshot_epoch,
         state.state_epoch,
         state.leader_epoch,
@@ -224,18 +260,18 @@ def _snapshot(key: SharePartitionKey, state: ShareState) -> ShareRecord:
         state.delivery_complete_count,
         state.created_ms,
         state.written_ms,
-        [snapshots.StateBatch(*batch) for batch in state.batches],
+        state.batches,
     )
 
 
-def _of_snapshot(value: ShareSnapshotValue, offset: int) -> ShareState:
+def _of_snapshot(value: Snapshot, offset: int) -> ShareState:
     return ShareState(
         value.snapshot_epoch,
         value.state_epoch,
         value.leader_epoch,
         value.start_offset,
         value.delivery_complete_count,
-        tuple(combine([StateBatch(*_fields(batch)) for batch in value.state_batches], max(value.start_offset, 0))),
+        value.batches,
         value.create_timestamp,
         value.write_timestamp,
         snapshot_offset=offset,

@@ -4,7 +4,6 @@ Of two states of one offset that with more deliveries holds, and of as many deli
 a write that arrives late, behind a newer one, makes no record available again that was acknowledged.
 """
 
-from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Sequence
 from enum import IntEnum
 from heapq import heappop, heappush
@@ -31,6 +30,17 @@ class RecordState(IntEnum):
         return self in (RecordState.ACKNOWLEDGED, RecordState.ARCHIVED)
 
 
+ARCHIVING: Final = 3
+"""The state of records on their way to a topic of dead letters, which a leader of Apache Kafka 4.4 may have written."""
+
+
+def as_restored(number: int) -> RecordState:
+    """Return the state of records as their next leader begins with it."""
+    if number == ARCHIVING:
+        return RecordState.ARCHIVED
+    return RecordState.AVAILABLE if number == RecordState.ACQUIRED else RecordState(number)
+
+
 class StateBatch(NamedTuple):
     """The state of the offsets from `first_offset` to `last_offset`, both included."""
 
@@ -45,30 +55,9 @@ def check_batches(batches: Sequence[StateBatch]) -> None:
     if len(batches) > BATCHES_MAX:
         raise BrokerError(ErrorCode.INVALID_REQUEST, f"{len(batches)} state batches; at most {BATCHES_MAX}")
     for batch in batches:
-        if not 0 <= batch.first_offset <= batch.last_offset or batch.delivery_count < 0 or batch.delivery_state < 0:
+        is_range = 0 <= batch.first_offset <= batch.last_offset
+        if not is_range or batch.delivery_count < 0 or not 0 <= batch.delivery_state <= RecordState.ARCHIVED:
             raise BrokerError(ErrorCode.INVALID_REQUEST, f"{batch} is no state of records")
-
-
-def overlay(known: Sequence[StateBatch], written: Sequence[StateBatch], start_offset: int) -> list[StateBatch]:
-    """Return what `combine` makes of both, where `known` is in order and without overlaps. Only the part that is
-    written is combined again.
-    """
-    written = combine(written, start_offset)
-    begin = bisect_left(known, start_offset, key=_last)
-    if not written:
-        return combine(known[begin : begin + 1], start_offset) + list(known[begin + 1 :])
-    low = max(begin, bisect_left(known, written[0].first_offset - 1, key=_last))
-    high = max(low, bisect_right(known, written[-1].last_offset + 1, key=_first))
-    before = combine(known[begin : begin + 1], start_offset) + list(known[begin + 1 : low]) if low > begin else []
-    return [*before, *combine([*known[low:high], *written], start_offset), *known[high:]]
-
-
-def _first(batch: StateBatch) -> int:
-    return batch.first_offset
-
-
-def _last(batch: StateBatch) -> int:
-    return batch.last_offset
 
 
 def combine(batches: Iterable[StateBatch], start_offset: int) -> list[StateBatch]:
