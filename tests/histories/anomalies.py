@@ -21,15 +21,22 @@ FATAL: Final = {
     "nonmonotonic-send": "values of one producer have the order in which they were sent",
     "G1c": "no information flows in a cycle: a transaction that was read has ended before its reader ends",
     "G1c-process": "the same, where each process does one thing after the other",
+    "G1c-realtime": "the same, where what is over comes before what begins: nobody reads what is written later",
     "torn-transaction": "all values of a transaction are visible at the end, or none",
     "torn-offset": "the offset that a transaction commits counts if, and only if, its values are visible",
+    "stale-offset": "a group is told the offset of the last transaction that has committed it",
+    "aborted-offset": "no group is told the offset of a transaction that failed, or that nobody has asked to commit yet",
 }
 
 #: Anomalies that other systems rule out and Kafka does not promise to, and the reason.
 ALLOWED: Final = {
     "G0": "transactions append to several partitions while others do, and nothing locks any of them",
     "G0-process": "as G0; a producer's next transaction may also overtake others",
+    "G0-realtime": "as G0; what begins later may be appended before what others have appended, and not committed, yet",
     "G1c-ww": "a cycle with an order of appends in it: as G0",
+    "G-single": "a poll ends where its answer is full: it may have one value of a transaction, and not another",
+    "G-single-realtime": "the same: a reader may be behind what was over when it began",
+    "G2": "the same of several readers",
     "int-send-skip": "values of others may come between two of one transaction",
     "poll-skip under subscribe": "a rebalance takes a partition away and may bring it back further on",
     "nonmonotonic-poll under subscribe": "after a rebalance a consumer begins at the committed offset again",

@@ -1,13 +1,13 @@
-"""Anomalies that Elle does not know: a transaction in parts, and values without their offset.
+"""Anomalies that Elle does not know: a transaction in parts, values without their offset, and offsets that go back.
 
-Both are judged at the end only: until every marker is written a reader may see one partition of a committed transaction
-and not another.
+The first two are judged at the end only: until every marker is written a reader may see one partition of a committed
+transaction and not another. An offset is judged when it was told: its group asks for it once its transaction is over.
 """
 
 from collections.abc import Iterator
 
 from tests.histories.anomalies import Anomaly
-from tests.histories.operations import CommitOffset, Key, Operation, Outcome, key_text
+from tests.histories.operations import CommitOffset, FetchOffset, Key, Operation, Outcome, key_text
 from tests.histories.versions import Versions, is_transaction
 
 NONE = -1  # the offset of a group that has committed none
@@ -54,6 +54,58 @@ def _last_that_count(versions: Versions, group: str, key: Key) -> list[tuple[Ope
     if last and not any(_counts(versions, operation) for operation, _ in last):
         last.append((last[0][0], NONE))
     return last
+
+
+def told_offsets(versions: Versions) -> Iterator[Anomaly]:
+    """An offset that a group was told, and that no transaction had committed, or a later one has replaced before."""
+    transactions = list(filter(is_transaction, versions.history.operations))
+    for operation in versions.history.operations:
+        for told in operation.steps:
+            if isinstance(told, FetchOffset):
+                writers = [(one, _committed(one, told)) for one in transactions]
+                known = [(one, offset) for one, offset in writers if offset is not None]
+                yield from _told(operation, told, known)
+
+
+def _told(fetch: Operation, told: FetchOffset, known: list[tuple[Operation, int]]) -> Iterator[Anomaly]:
+    before = [
+        one
+        for one, _ in known
+        if one.outcome is Outcome.OK and one.completed is not None and one.completed <= fetch.invoked
+    ]
+    text = f"{told.group} was told {told.offset} of {key_text(told.key)} by {fetch}"
+    if told.offset == NONE:
+        if before:
+            yield Anomaly("stale-offset", f"{text}; before that: {before[-1]}")
+        return
+    writers = [one for one, offset in known if offset == told.offset]
+    may_count = [one for one in writers if _may_count(one, fetch)]
+    if not may_count:
+        because = "; ".join(map(str, writers)) or "no transaction has that offset"
+        yield Anomaly("aborted-offset", f"{text}: {because}")
+        return
+    order = {id(one): number for number, (one, _) in enumerate(known)}
+    replaced = [
+        [other for other in before if order[id(other)] > order[id(one)] and _precedes(one, other)] for one in may_count
+    ]
+    if all(replaced):
+        yield Anomaly("stale-offset", f"{text}; before that: {replaced[0][-1]}")
+
+
+def _committed(operation: Operation, told: FetchOffset) -> int | None:
+    """The offset that a transaction commits of this partition last; None where it commits none."""
+    offsets = [
+        step.offset
+        for step in operation.steps
+        if isinstance(step, CommitOffset) and (step.group, step.key) == (told.group, told.key)
+    ]
+    return offsets[-1] if offsets else None
+
+
+def _may_count(operation: Operation, fetch: Operation) -> bool:
+    """Whether a transaction may be committed when its offset is told."""
+    is_asked = operation.commit_asked is None or fetch.completed is None or operation.commit_asked <= fetch.completed
+    return operation.outcome is not Outcome.FAIL and is_asked
 
 
 def _counts(versions: Versions, operation: Operation) -> bool | None:

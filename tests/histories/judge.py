@@ -5,7 +5,7 @@ from typing import Final
 
 from tests.histories import orders, records
 from tests.histories.anomalies import Anomaly
-from tests.histories.atomicity import torn_offsets, torn_transactions
+from tests.histories.atomicity import told_offsets, torn_offsets, torn_transactions
 from tests.histories.cycles import cycles
 from tests.histories.operations import History
 from tests.histories.versions import Versions, versions_of
@@ -20,6 +20,7 @@ RULES: Final[tuple[Callable[[Versions], Iterator[Anomaly]], ...]] = (
     records.duplicates,
     torn_transactions,
     torn_offsets,
+    told_offsets,
     cycles,
     orders.polls,
     orders.sends,

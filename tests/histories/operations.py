@@ -55,7 +55,16 @@ class CommitOffset:
     offset: int
 
 
-Step = Send | Poll | CommitOffset
+@dataclass(frozen=True, slots=True)
+class FetchOffset:
+    """An offset of a group that the group's coordinator told; -1 for none."""
+
+    group: str
+    key: Key
+    offset: int
+
+
+Step = Send | Poll | CommitOffset | FetchOffset
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,3 +126,5 @@ def step_text(step: Step) -> str:
             return f"poll {', '.join(given) or 'nothing'}"
         case CommitOffset(group, key, offset):
             return f"commit {key_text(key)}@{offset} of {group}"
+        case FetchOffset(group, key, offset):
+            return f"{group} has {key_text(key)}@{offset}"

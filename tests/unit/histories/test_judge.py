@@ -11,6 +11,7 @@ from tests.histories.anomalies import ALLOWED, FATAL
 from tests.histories.judge import anomalies, fatal
 from tests.histories.operations import (
     CommitOffset,
+    FetchOffset,
     History,
     Key,
     Kind,
@@ -59,6 +60,11 @@ def send(process: str, *steps: Step, outcome: Outcome = OK) -> Operation:
 
 def poll(process: str, text: str, at: float = 9.0, outcome: Outcome = OK) -> Operation:
     return Operation(process, Kind.POLL, (p(text),), outcome, at, at + 1)
+
+
+def told(process: str, offset: int, at: float = 9.0) -> Operation:
+    """The group's offset of x, as its coordinator told it."""
+    return Operation(process, Kind.POLL, (FetchOffset("g", X, offset),), OK, at, at + 1)
 
 
 def choose(process: str, kind: Kind, *keys: Key) -> Operation:
@@ -166,6 +172,45 @@ BROKEN: dict[str, tuple[str, Sequence[Operation], str | None, int | None]] = {
         "x 0a 1b",
         1,
     ),
+    "a reader is over before what it reads begins": (
+        "G1c-realtime",
+        [
+            txn("p", s("x a 0"), p("y 0b"), at=0.0),
+            txn("q", p("x 0a"), at=5.0),
+            txn("r", s("y b 0"), at=10.0),
+        ],
+        "x 0a y 0b",
+        None,
+    ),
+    "a group is told what a later commit has replaced": (
+        "stale-offset",
+        [txn("p", s("x a 0"), c(1)), txn("p", s("x b 1"), c(2), at=5.0), told("p", 1)],
+        "x 0a 1b",
+        2,
+    ),
+    "a group is told nothing behind a commit": ("stale-offset", [txn("p", s("x a 0"), c(1)), told("q", -1)], "x 0a", 1),
+    "a group is told what a fenced producer has committed": (
+        "stale-offset",
+        [
+            txn("p", s("x a"), c(1), outcome=INFO, transactional_id="t"),
+            txn("q", s("x b"), c(2), at=3.0, transactional_id="t"),
+            told("q", 1),
+        ],
+        "x 0a 1b",
+        2,
+    ),
+    "a group is told an offset that was aborted": (
+        "aborted-offset",
+        [txn("p", s("x a 0"), c(1), outcome=FAIL), told("q", 1)],
+        "",
+        -1,
+    ),
+    "a group is told an offset before its commit": (
+        "aborted-offset",
+        [txn("p", s("x a 0"), c(1), at=20.0), told("q", 1)],
+        "x 0a",
+        1,
+    ),
 }
 
 #: name: the allowed anomaly, if it has a name; operations; what is there at the end; the group's offset.
@@ -186,6 +231,42 @@ ALLOWED_HISTORIES: dict[str, tuple[str, Sequence[Operation], str | None, int | N
         "G1c-ww",
         [txn("p", s("x a 0"), p("y 0b")), txn("q", s("y b 0"), s("x c 1"))],
         "x 0a 1c y 0b",
+        None,
+    ),
+    "what begins later is appended before": (
+        "G0-realtime",
+        [
+            txn("p", s("x a 1"), s("y b 0"), at=0.0),
+            txn("q", s("y c 1"), at=1.0),
+            txn("r", s("x d 0"), at=4.0),
+        ],
+        "x 0d 1a y 0b 1c",
+        None,
+    ),
+    "a reader has one value of a transaction and not the other": (
+        "G-single",
+        [
+            txn("p", s("x a 0"), s("y b 0")),
+            txn("p", s("x c 1"), s("y d 1"), at=2.0),
+            poll("r", "x 0a 1c y 0b"),
+        ],
+        "x 0a 1c y 0b 1d",
+        None,
+    ),
+    "a reader is behind what was over": (
+        "G-single-realtime",
+        [txn("p", s("x a 0")), txn("q", s("x b 1"), at=3.0), poll("r", "x 0a", at=20.0)],
+        "x 0a 1b",
+        None,
+    ),
+    "two readers have half of two transactions each": (
+        "G2",
+        [
+            txn("p", s("x a 0"), s("y b 0")),
+            txn("q", p("x 0a"), s("y d 1"), at=2.0),
+            txn("r", p("y 0b"), s("x c 1"), at=2.0),
+        ],
+        "x 0a 1c y 0b 1d",
         None,
     ),
     "values of others are between": (
@@ -233,6 +314,13 @@ ALLOWED_HISTORIES: dict[str, tuple[str, Sequence[Operation], str | None, int | N
     ),
     "a commit of unknown fate counts": ("", [txn("p", s("x a"), s("y b"), c(1), outcome=INFO)], "x 0a y 0b", 1),
     "a commit of unknown fate does not count": ("", [txn("p", s("x a"), s("y b"), c(1), outcome=INFO)], "", -1),
+    "a group is told an offset of unknown fate": ("", [txn("p", s("x a"), c(1), outcome=INFO), told("q", 1)], "", -1),
+    "a group is told the offset before while another is committed": (
+        "",
+        [txn("p", s("x a 0"), c(1)), txn("p", s("x b 1"), c(2), at=8.5), told("q", 1)],
+        "x 0a 1b",
+        2,
+    ),
     "an offset of unknown fate": ("", [txn("p", c(1), outcome=INFO)], "", 1),
     "no offset of unknown fate": ("", [txn("p", c(1), outcome=INFO)], "", -1),
     "either of two offsets at once": ("", [txn("p", s("x a"), c(1)), txn("q", s("x b"), c(2), at=1.0)], "x 0b 1a", 1),
@@ -271,6 +359,8 @@ IMPLIED: dict[str, set[str]] = {
     "inconsistent-offsets": {"nonmonotonic-send", "duplicate"},
     "phantom": {"duplicate"},
     "lost-write": {"int-poll-skip"},
+    "dirty-read": {"G1c-realtime"},
+    "G1c-realtime": {"dirty-read"},
     "int-poll-skip": {"lost-write"},
     "torn-transaction": {"lost-write", "unseen"},
 }
