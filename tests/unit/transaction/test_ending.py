@@ -61,8 +61,17 @@ def test_version_2(
         (False, EPOCH - 2, FENCED),
         (True, EPOCH + 1, FENCED),
     ):
-        transaction = Transaction("x", standing(state))
+        transaction = Transaction("x", standing(state, version=2))
         assert outcome(transaction, epoch, commits=commits) == expected, (commits, epoch)
+
+
+@pytest.mark.parametrize(
+    "state", [State.PREPARE_COMMIT, State.PREPARE_ABORT, State.COMPLETE_COMMIT, State.COMPLETE_ABORT]
+)
+@pytest.mark.parametrize("commits", [True, False])
+def test_a_producer_of_version_2_that_one_of_version_1_has_fenced_stays_so(state: State, *, commits: bool) -> None:
+    """Seed 5 of the simulation: it was told that it had ended the transaction, and got the other one's epoch."""
+    assert outcome(Transaction("x", standing(state, version=0)), EPOCH - 1, commits=commits) == FENCED
 
 
 #: State; abort, commit. The epoch before is always fenced.

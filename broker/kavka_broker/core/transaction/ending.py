@@ -77,7 +77,8 @@ def _age(standing: Standing, asked: End) -> Age:
         return Age.RETRY
     if asked.producer_id != standing.producer_id:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    is_retry = standing.producer_epoch == asked.producer_epoch + 1
+    # The end of a transaction of version 1 raises no epoch: the one before is of a producer that was fenced.
+    is_retry = standing.producer_epoch == asked.producer_epoch + 1 and standing.version >= BUMPS_FROM
     is_current = standing.producer_epoch == asked.producer_epoch
     match standing.state:
         case TransactionState.ONGOING | TransactionState.EMPTY:
