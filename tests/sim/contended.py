@@ -11,7 +11,7 @@ from typing import Final
 
 from tests.sim.clients import Client
 from tests.sim.commits import GroupRecord
-from tests.sim.coordinated import PLACES, Coordinated, Transactional
+from tests.sim.coordinated import PLACES, Coordinated, Owners, Transactional
 from tests.sim.groups import Loner
 from tests.sim.recorded import Record
 from tests.sim.transactions import Fates
@@ -25,6 +25,7 @@ class Stager(Transactional):
     """Commits offsets in transactions, and writes nothing."""
 
     group_id = GROUP
+    asks_offsets = False
 
     async def _transact(self) -> None:
         """Raises Over."""
@@ -53,13 +54,13 @@ class Contended(Coordinated):
     share = 0.0
 
     def clients(self) -> Iterable[Client]:
-        self.fates, self.record = Fates(), Record()
+        self.fates, self.record, self.owners = Fates(), Record(), Owners()
         self.transactional = []
         for number in range(PRODUCERS):
             producer = self.as_client(Stager, f"stager{number}")
             producer.transactional_id, producer.index = f"contended-{number}", 0
             producer.is_former = number % 2 == 1
-            producer.record, producer.fates = self.record, self.fates
+            producer.record, producer.fates, producer.owners = self.record, self.fates, self.owners
             self.transactional.append(producer)
         committer = self.as_client(Committer, "committer")
         committer.record, committer.places = GroupRecord(GROUP), PLACES

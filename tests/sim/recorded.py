@@ -1,9 +1,9 @@
 """What transactional producers and readers of the simulation did, as a history that `tests/histories` judges."""
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 
-from tests.histories.operations import History, Kind, Operation, Outcome, Poll, Send, Step
+from tests.histories.operations import FetchOffset, History, Kind, Operation, Outcome, Poll, Send, Step
 from tests.sim.history import Place
 
 OUTCOMES = {True: Outcome.OK, False: Outcome.FAIL, None: Outcome.INFO}
@@ -21,6 +21,7 @@ class Written:
     committed: bool | None = False
     commit_asked: float | None = None
     ended: float | None = None
+    former: tuple[int, int] | None = None  # id and epoch of a producer of transaction version 1
 
     @property
     def values(self) -> list[str]:
@@ -56,15 +57,24 @@ class Record:
         self.written: dict[str, list[Written]] = {}
         self.listeners: list[Callable[[Written], None]] = []  # told of each transaction with new acknowledged values
         self._polls: list[Operation] = []
+        self._excused: dict[int, Written] = {}  # by what they are
 
     @property
     def transactions(self) -> list[Written]:
         return [written for known in self.written.values() for written in known]
 
-    def begin(self, process: str, transactional_id: str, now: float) -> Written:
+    def begin(self, process: str, transactional_id: str, now: float, former: tuple[int, int] | None = None) -> Written:
         known = self.written.setdefault(transactional_id, [])
-        known.append(Written(process, transactional_id, len(known) + 1, now))
-        return known[-1]
+        written = Written(process, transactional_id, len(known) + 1, now, former=former)
+        if any(has_one_epoch(excused, written) for excused in self._excused.values()):
+            self._excused[id(written)] = written
+        known.append(written)
+        return written
+
+    def excuse(self, written: Written) -> None:
+        """A late EndTxn of transaction version 1 may end this transaction, or a later one of the same epoch."""
+        later = self.written[written.transactional_id][written.number - 1 :]
+        self._excused |= {id(following): following for following in later if has_one_epoch(following, written)}
 
     def acknowledged(self, written: Written, values: list[str], base_offset: int) -> None:
         written.acknowledged(values, base_offset)
@@ -78,11 +88,57 @@ class Record:
         """A reader was assigned these partitions, by itself or by its group."""
         self._polls.append(Operation(process, kind, (), Outcome.OK, now, now, keys=tuple(places)))
 
+    def fetched_offset(
+        self, process: str, transactional_id: str, fetched: FetchOffset, began: float, now: float
+    ) -> None:
+        """A producer was told an offset of its group."""
+        operation = Operation(process, Kind.POLL, (fetched,), Outcome.OK, began, now, transactional_id=transactional_id)
+        self._polls.append(operation)
+
     def history(self, finals: Mapping[Place, Mapping[int, str]], group: str, offsets: Mapping[Place, int]) -> History:
         """All of it, with what is there at the end."""
         operations = [*(written.operation() for written in self.transactions), *self._polls]
         operations.sort(key=lambda operation: operation.invoked)
         return History(operations, finals, {(group, place): offset for place, offset in offsets.items()})
+
+    @property
+    def excused_values(self) -> set[str]:
+        """Return what transactions have written that version 1 does not protect."""
+        return {value for written in self._excused.values() for value in written.values}
+
+    def without_excused(self, history: History) -> History:
+        """The history without the values that transaction version 1 does not protect; nobody knows what became of the
+        transactions that wrote them.
+        """
+        values = self.excused_values
+        if not values:
+            return history
+        operations = [without(operation, values) for operation in history.operations]
+        finals = {
+            place: {offset: value for offset, value in records.items() if value not in values}
+            for place, records in history.finals.items()
+        }
+        return History(operations, finals, history.offsets)
+
+
+def has_one_epoch(first: Written, other: Written) -> bool:
+    """Whether two transactions are of one producer of version 1, and of the same id and epoch."""
+    return first.process == other.process and first.former == other.former and first.former is not None
+
+
+def without(operation: Operation, values: Collection[str]) -> Operation:
+    """The operation without these values; one that has sent any ends in no way that is known."""
+    if any(send.value in values for send in operation.sends()):
+        rest = tuple(step for step in operation.steps if not isinstance(step, Send))
+        return replace(operation, steps=rest, outcome=Outcome.INFO, completed=None, commit_asked=None)
+    steps = tuple(without_values(step, values) if isinstance(step, Poll) else step for step in operation.steps)
+    return replace(operation, steps=steps)
+
+
+def without_values(poll: Poll, values: Collection[str]) -> Poll:
+    return Poll(
+        {place: [record for record in records if record[1] not in values] for place, records in poll.records.items()}
+    )
 
 
 class Markers:

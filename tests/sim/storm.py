@@ -19,10 +19,10 @@ from tests.sim.descriptors import DESCRIPTOR_FAULTS
 from tests.sim.disk_faults import DISK_FAULTS
 from tests.sim.faults import FAULTS, Fault
 from tests.sim.former_decisions import FORMER_DECISIONS
-from tests.sim.late_ends import LATE_ENDS
 from tests.sim.occasions import OCCASIONS
 from tests.sim.orphaned_decisions import ORPHANED_DECISIONS
 from tests.sim.successions import SUCCESSIONS
+from tests.sim.transaction_packets import LATE_PACKETS
 
 Simulation = Any
 PACES: Final = (0.1, 0.4, 1.0, 2.5)  # seconds from one fault to the next
@@ -34,12 +34,13 @@ RARE: Final[dict[str, Fault]] = {
     **OCCASIONS,
     **SUCCESSIONS,
     **FORMER_DECISIONS,
-    **LATE_ENDS,
+    **LATE_PACKETS,
     **ORPHANED_DECISIONS,
 }
-#: Kinds that are played where a test asks for them: they need elections in a row, break what cannot hold (`late_ends`),
-#: or are for planted defects.
-ASKED_FOR: Final = (*FORMER_DECISIONS, *LATE_ENDS, *ORPHANED_DECISIONS)
+#: Kinds that are played where a test asks for them: they need elections in a row, or are for planted defects.
+ASKED_FOR: Final = tuple(FORMER_DECISIONS)
+#: Kinds that seeds with coordinators of transactions draw.
+OF_TRANSACTIONS: Final = (*LATE_PACKETS, *ORPHANED_DECISIONS)
 RARE_PACES: Final = (1.5, 4.0)
 RARE_SHARE: Final = 0.15  # of the seeds, for each kind
 #: Of what comes at its moment only, and costs little.
@@ -69,8 +70,17 @@ async def storm(simulation: Simulation, only: Sequence[str] = (), kinds: Sequenc
         group.create_task(wave(simulation, chance, DISK_FAULTS, of_disks, DISK_PACES, only))
         for what, fault in RARE.items():
             own = Random(f"{what} {simulation.seed}")
-            if what not in ASKED_FOR and own.random() < (OCCASION_SHARE if what in OFTEN else RARE_SHARE):
+            if own.random() < share_of(what, simulation):
                 group.create_task(wave(simulation, own, {what: fault}, [what], RARE_PACES, only))
+
+
+def share_of(what: str, simulation: Simulation) -> float:
+    """Return the share of the seeds that play this rare kind."""
+    if what in OF_TRANSACTIONS:
+        return OCCASION_SHARE if "coordinated" in simulation.shape.workloads else 0.0
+    if what in ASKED_FOR:
+        return 0.0
+    return OCCASION_SHARE if what in OFTEN else RARE_SHARE
 
 
 async def wave(

@@ -78,12 +78,12 @@ def epochs_are_not_written(patch: Patch) -> None:
     patch.setattr(transaction_shard, "framed", framed_before)
 
 
-@tooth("an open transaction is never aborted by its coordinator", "kill isolate", seeds="3", workloads="coordinated")
+@tooth("an open transaction is never aborted by its coordinator", "kill isolate", seeds="1", workloads="coordinated")
 def open_transactions_stay(patch: Patch) -> None:
     patch.setattr(transaction_coordinator, "is_overdue", lambda transaction, now_ms: False)
 
 
-@tooth("a record names one partition of a transaction", "kill isolate", seeds="6", workloads="coordinated")
+@tooth("a record names one partition of a transaction", "kill isolate", seeds="4", workloads="coordinated")
 def partitions_are_forgotten(patch: Patch) -> None:
     framed = records.framed
 
