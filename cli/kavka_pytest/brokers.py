@@ -81,15 +81,15 @@ class Kafka(ABC):
         """Kill a broker (SIGKILL): a node, or the leader of a topic's first partition, or of (topic, partition). It is
         started again after a tenth of a second. Returns the node.
         """
-        self._cannot("be killed")
+        cannot(self, "be killed")
 
     def pause(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
         """Have a broker do nothing until `resume` (SIGSTOP), as where its machine hangs. Returns the node."""
-        self._cannot("be paused, only seem so (faults.black_hole())")
+        cannot(self, "be paused, only seem so (faults.black_hole())")
 
     def resume(self, node: int) -> None:
         """Let a broker go on that was paused."""
-        self._cannot("be paused and resumed")
+        cannot(self, "be paused and resumed")
 
     def cut(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
         """Cut clients off from a broker, until `mend` or the end of the test: their connections end, and new ones do.
@@ -101,8 +101,20 @@ class Kafka(ABC):
             raise KafkaError(f"there is no node {node}; there are {', '.join(map(str, sorted(self._proxy.brokers)))}")
         return node
 
+    def isolate(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
+        """Cut a broker off from the other brokers and controllers, until `mend` or the end of the test: connections
+        between them end, and new ones do. Clients reach it as before. Returns the node.
+        """
+        cannot(self, "be isolated: it knows no other broker")
+
+    def fill_disk(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
+        """Leave a broker no room on its disk, until `mend` or the end of the test: what it would write fails with
+        ENOSPC, and what it has stays readable. Nothing is written for it. Returns the node.
+        """
+        cannot(self, "have its disk filled")
+
     def mend(self, node: int) -> None:
-        """Let clients reach a broker again that was cut off."""
+        """Take from a broker what `cut`, `isolate` and `fill_disk` did to it."""
         assert self._proxy is not None, "it runs"
         self.threads.run(self._proxy.mend(node))
 
@@ -161,11 +173,13 @@ class Kafka(ABC):
         ours = await proxy.start([(host, int(port)) for host, _, port in pairs])
         return ",".join(f"{host}:{port}" for host, port in ours)
 
-    def _cannot(self, what: str) -> NoReturn:
-        raise KafkaError(
-            f"this broker runs {self.where} and cannot {what}; ask for the fixture kafka_process (one broker) or "
-            "kafka_cluster (three), whose brokers are processes of their own"
-        )
+
+def cannot(kafka: Kafka, what: str) -> NoReturn:
+    """Raise KafkaError for what brokers cannot do where they run."""
+    raise KafkaError(
+        f"this broker runs {kafka.where} and cannot {what}; ask for the fixture kafka_process (one broker) or "
+        "kafka_cluster (three), whose brokers are processes of their own"
+    )
 
 
 opened: list[Kafka] = []

@@ -1,6 +1,6 @@
 """A Kafka that runs already, Apache Kafka for one, with a proxy in front of it that plays the faults of a test."""
 
-from kavka_pytest.brokers import Kafka
+from kavka_pytest.brokers import Kafka, cannot
 from kavka_pytest.processes import ask
 
 
@@ -21,7 +21,7 @@ class ExternalKafka(Kafka):
         return int(ask(self._servers, {"leaders": topic})[str(partition)])
 
     def restart(self) -> None:
-        self._cannot("be restarted")
+        cannot(self, "be restarted")
 
     def _start(self) -> str:
         return self._servers
@@ -33,4 +33,4 @@ class ExternalKafka(Kafka):
         ask(self._servers, {"create": name, "partitions": partitions, "configs": config})
 
     def _limit(self, client_id: str, limits: dict[str, str | None]) -> None:
-        self._cannot(f"limit the client {client_id}")
+        cannot(self, f"limit the client {client_id}")

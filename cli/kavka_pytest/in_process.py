@@ -11,6 +11,7 @@ import shutil
 import sys
 from base64 import urlsafe_b64encode
 from collections.abc import Mapping
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Final, NoReturn
@@ -35,11 +36,13 @@ from kavka_broker.protocol.messages.create_topics_request import (
     CreateTopicsRequest,
 )
 from kavka_broker.runtime.clock import SystemClock
+from kavka_broker.runtime.environment import REAL
 from kavka_broker.runtime.logs import KeyValues
 from kavka_broker.runtime.process import failed_on_loop
 from kavka_broker.runtime.server import Server, StartError
 from kavka_broker.storage.disk import RealDisk
-from kavka_pytest.brokers import Kafka, KafkaError
+from kavka_pytest.brokers import Kafka, KafkaError, Leader
+from kavka_pytest.full_disk import FillableDisk
 
 NODE_ID: Final = 1
 START_SECONDS_MAX: Final = 60.0
@@ -78,6 +81,8 @@ class KafkaInProcess(Kafka):
         self._server: Server | None = None
         self._broken: list[BaseException] = []
         self._handler: logging.Handler | None = None
+        self._disk = FillableDisk()
+        self.faults.when_cleared(self._free_disk)
 
     @property
     def metrics(self) -> list[str]:
@@ -90,6 +95,21 @@ class KafkaInProcess(Kafka):
 
     def leader(self, topic: str, partition: int = 0) -> int:
         return self.threads.run(_leader(self._running, topic, partition), ANSWER_SECONDS_MAX)
+
+    def fill_disk(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
+        """Leave the broker no room on its disk; see `Kafka`. Raises KafkaError where there is no such node."""
+        node = self._node_of(node, leader_of)
+        if node != NODE_ID:
+            raise KafkaError(f"there is no node {node}; there is {NODE_ID}")
+        self._disk.is_full = True
+        return node
+
+    def mend(self, node: int) -> None:
+        super().mend(node)
+        self._free_disk()
+
+    def _free_disk(self) -> None:
+        self._disk.is_full = False
 
     def restart(self) -> None:
         self.threads.run(self._restart(self._running), START_SECONDS_MAX + STOP_SECONDS_MAX)
@@ -166,7 +186,7 @@ class KafkaInProcess(Kafka):
         format_directory(
             RealDisk(), config, self._cluster_id, now_ms=now_ms, random_bytes=os.urandom, ignore_formatted=True
         )
-        server = self._server = Server(config, self._break)
+        server = self._server = Server(config, self._break, replace(REAL, disk=self._disk))
         await server.start()
         self._ports = server.advertised[0].port, server.controllers[0].port
 

@@ -5,6 +5,7 @@ They run as processes, so that a test can kill and pause them. A broker that die
 
 import json
 import os
+import re
 import select
 import signal
 import subprocess
@@ -14,12 +15,19 @@ from typing import IO, Any, Final
 from uuid import uuid4
 
 from kavka_pytest.brokers import Kafka, KafkaError, Leader
+from kavka_pytest.harmed_nodes import HarmedNodes
+from kavka_pytest.leaders import leader_known_to
+from kavka_pytest.node_faults import VARIABLE
 
 COMMAND: Final = (sys.executable, "-m", "kavka_cli")
+UP: Final = (sys.executable, "-m", "kavka_pytest.up_with_faults", "up")
 ADMIN: Final = (sys.executable, "-m", "kavka_pytest.admin")
 READY_SECONDS_MAX: Final = 120.0
 COMMAND_SECONDS_MAX: Final = 120.0
 STOP_SECONDS_MAX: Final = 60.0
+LEADER_SECONDS_MAX: Final = 60.0
+LISTENERS: Final = re.compile(r"^listeners=(.*)$", re.MULTILINE)
+PORT: Final = re.compile(r":(\d+)(?:,|$)")
 
 
 class KafkaProcesses(Kafka):
@@ -33,14 +41,20 @@ class KafkaProcesses(Kafka):
         self._brokers = brokers
         self._process: subprocess.Popen[bytes] | None = None
         self._found: dict[str, Any] = {}
+        self._harmed = HarmedNodes(directory, self._ports)
+        self.faults.when_cleared(self._harmed.heal_all)
 
     def _start(self) -> str:
         options = ("--ephemeral", "--port", "0", "--brokers", str(self._brokers), "-o", "json")
         with self._log_file.open("wb") as said:
             self._process = subprocess.Popen(
-                [*COMMAND, "up", *options, *self._where], stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=said
+                [*UP, *options, *self._where],
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=said,
+                env={**os.environ, VARIABLE: str(self._directory)},
             )
-        self._found = json.loads(self._first_line(self._process))
+        self._found = json.loads(first_line(self._process, self._log_file))
         return self._servers
 
     @property
@@ -52,9 +66,15 @@ class KafkaProcesses(Kafka):
         ask(self._servers, {"create": name, "partitions": partitions, "configs": config})
 
     def leader(self, topic: str, partition: int = 0) -> int:
-        """The node that leads a partition."""
-        leaders = ask(self._servers, {"leaders": topic})
-        return int(leaders[str(partition)])
+        """The node that leads a partition. One that is isolated or cannot write its metadata log is not asked: what it
+        knows is old. Raises KafkaError where none of the others knows in time.
+        """
+        old = {port for node in self._harmed.isolated | self._harmed.full for port in self._ports()[node]}
+        servers = [server for server in self._servers.split(",") if int(server.rpartition(":")[2]) not in old]
+        leader = leader_known_to(servers, topic, partition, LEADER_SECONDS_MAX)
+        if leader is None:
+            raise KafkaError(f"no broker that can know names a leader of partition {partition} of topic {topic}")
+        return leader
 
     def kill(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
         """Kill a broker (SIGKILL): a node, or the leader of a topic's first partition, or of (topic, partition). It is
@@ -69,6 +89,21 @@ class KafkaProcesses(Kafka):
     def resume(self, node: int) -> None:
         """Let a broker go on that was paused."""
         self._signal(signal.SIGCONT, node, None)
+
+    def isolate(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
+        """Cut a broker off from the others, and them from it; see `Kafka`. Raises KafkaError."""
+        if self._brokers == 1:
+            return super().isolate(node, leader_of=leader_of)
+        return self._harmed.harm(self._harmed.isolated, self._node_of(node, leader_of))
+
+    def fill_disk(self, node: int | None = None, *, leader_of: Leader | None = None) -> int:
+        """Leave a broker no room on its disk; see `Kafka`. Raises KafkaError."""
+        return self._harmed.harm(self._harmed.full, self._node_of(node, leader_of))
+
+    def mend(self, node: int) -> None:
+        """Take from a broker what `cut`, `isolate` and `fill_disk` did to it."""
+        super().mend(node)
+        self._harmed.heal(node)
 
     def restart(self) -> None:
         """Restart all brokers one by one, as in an upgrade: by controlled shutdown. Returns once all are back."""
@@ -127,20 +162,14 @@ class KafkaProcesses(Kafka):
     def _where(self) -> tuple[str, str]:
         return ("--state-dir", str(self._directory / "state"))
 
-    def _first_line(self, process: subprocess.Popen[bytes]) -> bytes:
-        """The line that `kavka up` prints once it is ready. Raises KafkaError."""
-        out: IO[bytes] | None = process.stdout
-        assert out is not None, "its output is a pipe"
-        ready, _, _ = select.select([out], [], [], READY_SECONDS_MAX)
-        line = out.readline() if ready else b""
-        if not line:
-            words = "ended" if ready else f"was not ready within {READY_SECONDS_MAX:.0f} s"
-            raise KafkaError(f"kavka up {words}:\n{self.log}")
-        return line
-
     def _run(self, *words: str, text: str | None = None) -> str:
         """A command about this cluster. Raises KafkaError."""
         return _output([*COMMAND, *words, *self._where], text)
+
+    def _ports(self) -> dict[int, list[int]]:
+        """The ports that each node listens on, its controller's among them."""
+        files = Path(self._found["stateDirectory"]).glob("config/node-*.properties")
+        return {int(file.stem.removeprefix("node-")): ports_of(file.read_text()) for file in files}
 
     def _pids(self) -> dict[int, int]:
         """The process of each node that runs."""
@@ -154,6 +183,24 @@ class KafkaProcesses(Kafka):
             raise KafkaError(f"node {node} does not run; there are {', '.join(map(str, sorted(pids)))}")
         _send(pids[node], what)
         return node
+
+
+def first_line(process: subprocess.Popen[bytes], log: Path) -> bytes:
+    """The line that `kavka up` prints once it is ready. Raises KafkaError."""
+    out: IO[bytes] | None = process.stdout
+    assert out is not None, "its output is a pipe"
+    ready, _, _ = select.select([out], [], [], READY_SECONDS_MAX)
+    line = out.readline() if ready else b""
+    if not line:
+        words = "ended" if ready else f"was not ready within {READY_SECONDS_MAX:.0f} s"
+        raise KafkaError(f"kavka up {words}:\n{log.read_text(errors='replace')}")
+    return line
+
+
+def ports_of(properties: str) -> list[int]:
+    """The ports of the listeners in a server.properties."""
+    found = LISTENERS.search(properties)
+    return [int(port) for port in PORT.findall(found[1].replace("\\", ""))] if found else []
 
 
 def ask(bootstrap_servers: str, question: dict[str, Any]) -> Any:

@@ -19,7 +19,7 @@ SECONDS: Final[Mapping[str, int]] = {
     # Brokers of `kavka up`, and installations.
     "tests/operator/local/test_budget.py": 22,
     "tests/operator/local/test_console.py": 9,
-    "tests/operator/local/test_fixtures_of_pytest.py": 57,
+    "tests/operator/local/test_fixtures_of_pytest.py": 66,
     "tests/operator/local/test_installed.py": 39,
     "tests/operator/local/test_mishaps.py": 15,
     "tests/operator/local/test_three.py": 250,

@@ -20,6 +20,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.logs import get
 from kavka_broker.replica.leading.log_syncs import SYNCS_PER_DIRECTORY_MAX
 from kavka_broker.runtime.crash import Crash
+from kavka_broker.runtime.environment import REAL, World
 from kavka_broker.runtime.event_loop import new_event_loop
 from kavka_broker.runtime.log_rate_limit import Quiet
 from kavka_broker.runtime.logs import configure
@@ -49,13 +50,17 @@ SWITCH_INTERVAL_S = 0.0002
 THREADS_MAX: Final = 16
 
 
-def run_until_stopped(config: BrokerConfig) -> int:
-    """Run a broker in this process; returns the exit code."""
+def run_until_stopped(
+    config: BrokerConfig,
+    world: World = REAL,
+    new_loop: Callable[[str], asyncio.AbstractEventLoop] = new_event_loop,
+) -> int:
+    """Run a broker in this process; returns the exit code. Fixtures of tests bring a world and a loop with faults."""
     configure(config)
     log.info("open_files.allowed", open_max=allow_open_files())
     try:
-        with asyncio.Runner(loop_factory=partial(new_event_loop, config["kavka.event.loop"])) as runner:
-            runner.run(serve(config))
+        with asyncio.Runner(loop_factory=partial(new_loop, config["kavka.event.loop"])) as runner:
+            runner.run(serve(config, world))
     except StartError as error:
         log.error("broker.refused", reason=str(error))
         return EXIT_CONFIG
@@ -82,23 +87,23 @@ def threads_max(config: BrokerConfig) -> int:
     return THREADS_MAX + SYNCS_PER_DIRECTORY_MAX * len(config.log_dirs)
 
 
-async def serve(config: BrokerConfig) -> None:
+async def serve(config: BrokerConfig, world: World = REAL) -> None:
     """Run a node until it is told to stop. A failed assertion ends the process."""
     crash = Crash(config)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(partial(failed_on_loop, crash))
     loop.set_default_executor(ThreadPoolExecutor(threads_max(config), "blocking"))
     try:
-        await _serve(config, crash)
+        await _serve(config, crash, world)
     except AssertionError as error:
         crash(error)
 
 
-async def _serve(config: BrokerConfig, crash: Crash) -> None:
+async def _serve(config: BrokerConfig, crash: Crash, world: World) -> None:
     gc.collect()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    server = Server(config, crash, failed_assertions_total=crash.failed_total)
+    server = Server(config, crash, world, failed_assertions_total=crash.failed_total)
     crash.facts = server.facts
     server.watchdog.watch(asyncio.get_running_loop())
     starting = asyncio.create_task(server.start(), name="start")

@@ -9,7 +9,7 @@ import pytest
 
 PRODUCE = """
 import pytest
-from confluent_kafka import Producer
+from confluent_kafka import Consumer, Producer, TopicPartition
 
 
 def produce(kafka, topic, **more):
@@ -17,6 +17,13 @@ def produce(kafka, topic, **more):
     for number in range(200):
         producer.produce(topic, key=str(number), value=bytes(10_000))
     assert producer.flush(60) == 0
+
+
+def end(kafka, topic):
+    consumer = Consumer({"bootstrap.servers": str(kafka), "group.id": "reader"})
+    _, end = consumer.get_watermark_offsets(TopicPartition(topic, 0), 60)
+    consumer.close()
+    return end
 
 """
 
@@ -26,6 +33,30 @@ def test_a_topic_of_its_own(kafka):
     assert first != second
     produce(kafka, first)
     assert len(kafka.metrics) == 1
+
+
+def refused(kafka, topic):
+    errors = []
+    more = {"message.send.max.retries": 0, "enable.idempotence": False}
+    producer = Producer({"bootstrap.servers": str(kafka), **more})
+    producer.produce(topic, b"too much", on_delivery=lambda error, _: errors.append(error and error.name()))
+    assert producer.flush(60) == 0
+    return errors
+
+
+def test_the_disk_is_full_for_a_while(kafka):
+    topic = kafka.topic()
+    produce(kafka, topic)
+    full = kafka.fill_disk(leader_of=topic)
+    assert refused(kafka, topic) == ["KAFKA_STORAGE_ERROR"]
+    assert end(kafka, topic) == 200
+    kafka.mend(full)
+    produce(kafka, topic)
+    kafka.fill_disk(full)
+
+
+def test_the_disk_has_room_again(kafka):
+    produce(kafka, kafka.topic())
 
 
 def test_a_client_is_throttled(kafka):
@@ -59,6 +90,29 @@ def test_faults_are_played_by_every_broker(kafka_cluster):
     kafka_cluster.faults.answer("Produce", "NOT_LEADER_OR_FOLLOWER", times=6)
     produce(kafka_cluster, topic)
     assert len(kafka_cluster.faults.played) == 6
+
+
+def test_another_leads_where_a_disk_is_full(kafka_cluster):
+    topic = kafka_cluster.topic()
+    produce(kafka_cluster, topic)
+    full = kafka_cluster.fill_disk(leader_of=topic)
+    # Connected to all: the full broker alone does not learn who leads, as its metadata log is full too.
+    produce(kafka_cluster, topic, **{"enable.sparse.connections": False})
+    assert kafka_cluster.leader(topic) != full
+    kafka_cluster.mend(full)
+    assert end(kafka_cluster, topic) == 400
+
+
+def test_another_leads_where_a_broker_is_isolated(kafka_cluster):
+    topic = kafka_cluster.topic()
+    isolated = kafka_cluster.isolate(leader_of=topic)
+    kafka_cluster.cut(isolated)  # clients too: the network of a whole machine
+    produce(kafka_cluster, topic)
+    assert kafka_cluster.leader(topic) != isolated
+    kafka_cluster.mend(isolated)
+    kafka_cluster.kill(leader_of=topic)
+    produce(kafka_cluster, topic)
+    assert end(kafka_cluster, topic) == 400
 
 
 def test_brokers_are_restarted_one_by_one(kafka_cluster):
@@ -129,12 +183,12 @@ def run(directory: Path, tests: str, *words: str) -> tuple[int, str]:
 
 def test_a_project_uses_a_broker_in_its_process(tmp_path: Path) -> None:
     code, said = run(tmp_path, IN_PROCESS)
-    assert (code, "2 passed" in said) == (0, True), said
+    assert (code, "4 passed" in said) == (0, True), said
 
 
 def test_a_project_kills_and_restarts_brokers(tmp_path: Path) -> None:
     code, said = run(tmp_path, PROCESSES)
-    assert (code, "4 passed" in said) == (0, True), said
+    assert (code, "6 passed" in said) == (0, True), said
 
 
 def test_a_project_plays_faults(tmp_path: Path) -> None:
@@ -155,5 +209,5 @@ def test_workers_of_xdist_have_brokers_of_their_own(tmp_path: Path) -> None:
         for number in range(4)
     )
     code, said = run(tmp_path, tests, "-n", "2", "-rP", "--dist", "load")
-    assert (code, "6 passed" in said) == (0, True), said
+    assert (code, "8 passed" in said) == (0, True), said
     assert len({line for line in said.splitlines() if line.startswith("at 127.0.0.1:")}) == 2
