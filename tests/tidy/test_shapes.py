@@ -29,7 +29,7 @@ LARGE_CLASSES: Final = {
     "node.py::RaftNode": 36,
     "node_state.py::NodeState": 33,
     "open_logs.py::OpenLogs": 35,
-    "partition.py::Partition": 43,
+    "partition.py::Partition": 38,
     "quorum.py::Quorum": 41,
     "raft_driver.py::RaftDriver": 29,
     "segment.py::Segment": 38,

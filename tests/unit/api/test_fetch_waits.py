@@ -52,7 +52,7 @@ def test_a_waiting_fetch_has_no_task_and_is_answered_in_the_turn_that_wakes_it(t
             (answer,) = answered
             assert isinstance(answer, FetchResponse)
             assert answer.responses[0].partitions[0].high_watermark == 1
-            assert not inside.broker.partitions.leader("t", 0).watchers
+            assert not inside.broker.partitions.leader("t", 0).waiters.fetches
 
     asyncio.run(scenario())
 
@@ -72,7 +72,7 @@ def test_a_missing_partition_does_not_end_the_wait_for_others(tmp_path: Path) ->
             )
             assert not isinstance(waiting, FetchResponse)
             task = asyncio.ensure_future(waiting)
-            inside.broker.partitions.leader("t", 0).interrupt()
+            inside.broker.partitions.leader("t", 0).waiters.interrupt()
             async with asyncio.timeout(60):
                 answer = await task
             codes = {topic.topic: topic.partitions[0].error_code for topic in answer.responses}

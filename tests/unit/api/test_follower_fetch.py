@@ -160,7 +160,7 @@ def test_only_records_answered_before_are_checked_again(tmp_path: Path, monkeypa
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await call(client, fetch(topic_id, {0: 0}))  # nothing is there yet
         asked = asyncio.ensure_future(call(client, fetch(topic_id, {0: 0}, wait_ms=60_000)))
-        while not inside.broker.partitions.leader("t", 0).feeds:
+        while not inside.broker.partitions.leader("t", 0).waiters.feeds:
             await asyncio.sleep(0)
         write(inside)
         assert size((await asked)[0]) > 0
@@ -191,7 +191,7 @@ def test_a_waiting_fetch_is_not_noted_again_and_a_former_replica_is_refused(
 
         async def given(offset: int, *, while_replica: bool = True) -> PartitionData:
             asked = asyncio.ensure_future(call(client, fetch(topic_id, {0: offset}, wait_ms=60_000)))
-            while not partition.feeds:
+            while not partition.waiters.feeds:
                 await asyncio.sleep(0)
             write(inside)
             if not while_replica:
@@ -366,10 +366,10 @@ def test_a_session_ends_with_its_connection(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await opened(client, topic_id, dict.fromkeys(range(PARTITIONS), 0))
         partition = inside.broker.partitions.leader("t", 0)
-        assert (len(inside.broker.fetches.sessions), len(partition.feeds)) == (1, 1)
+        assert (len(inside.broker.fetches.sessions), len(partition.waiters.feeds)) == (1, 1)
         client.close()
         await until(lambda: not len(inside.broker.fetches.sessions))
-        assert not partition.feeds
+        assert not partition.waiters.feeds
 
     play(tmp_path, scenario)
 
@@ -395,6 +395,6 @@ def test_a_fetch_without_a_session_leaves_no_feed_behind(tmp_path: Path) -> None
         await inside.heard()
         partition = write(inside)
         assert size(parts_of(await client.receive(FetchResponse, VERSION))[0])
-        assert not partition.feeds
+        assert not partition.waiters.feeds
 
     play(tmp_path, scenario)

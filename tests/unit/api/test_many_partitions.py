@@ -155,7 +155,7 @@ def test_a_fetch_of_many_empty_partitions_is_answered_after_max_wait(tmp_path: P
     async def scenario(inside: InProcess, client: Client) -> None:
         answer = await client.call(fetch_of(*range(COUNT), max_wait_ms=30), FetchResponse, FETCH)
         assert len(partitions_of(answer)) == COUNT
-        lists = [inside.broker.partitions.leader("t", index).watchers for index in range(COUNT)]
+        lists = [inside.broker.partitions.leader("t", index).waiters.fetches for index in range(COUNT)]
         await asyncio.sleep(0)
         assert not any(lists), "nobody waits any more"
 

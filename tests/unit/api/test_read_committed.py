@@ -87,7 +87,7 @@ def test_a_reader_waits_for_the_marker_not_for_records_of_the_open_transaction(t
         assert not isinstance(waiting, FetchResponse)
         task = asyncio.ensure_future(waiting)
         write(partition, 1, 2)
-        (watcher,) = partition.stable_watchers
+        (watcher,) = partition.waiters.stable_fetches
         assert not watcher.future.done()
         end(partition, 1, ABORT)
         assert watcher.future.done()
@@ -108,7 +108,7 @@ def test_a_reader_without_transactions_waits_for_min_bytes(tmp_path: Path) -> No
         waiting = fetch(request(0, wait_ms=NEVER_MS, min_bytes=3 * size), inside.broker, sender)
         assert not isinstance(waiting, FetchResponse)
         task = asyncio.ensure_future(waiting)
-        (watcher,) = partition.stable_watchers
+        (watcher,) = partition.waiters.stable_fetches
         write(partition, 1, 2, transactional=False)
         assert not watcher.future.done()
         write(partition, 1, 4, transactional=False)

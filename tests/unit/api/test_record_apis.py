@@ -167,7 +167,7 @@ def test_a_long_poll_is_told_that_its_topic_was_deleted(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")
         client.send(fetch_request(0, wait_ms=20_000), 12)
-        await until(lambda: next(iter(inside.broker.partitions)).watchers)
+        await until(lambda: next(iter(inside.broker.partitions)).waiters.fetches)
         topic = inside.broker.metadata.topics.get("t")
         assert topic is not None
         await inside.broker.active.submit(lambda *_: delete_topic(topic))

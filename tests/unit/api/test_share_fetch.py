@@ -204,7 +204,7 @@ def test_a_member_waits_for_records(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, member: Member) -> None:
         assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
         waiting = asyncio.ensure_future(member.acquire((0, 8, ACCEPT), wait_ms=60_000))
-        await until(lambda: bool(inside.broker.partitions.leader("t", 0).watchers))
+        await until(lambda: bool(inside.broker.partitions.leader("t", 0).waiters.fetches))
         produce(inside, 1)
         assert await waiting == [(9, 11, 1)]
 
@@ -348,7 +348,7 @@ def test_committed_records_alone_are_delivered(tmp_path: Path) -> None:
         end(partition, 7, ControlType.ABORT)
         assert await member.acquire(wait_ms=0) == [], "11 is not decided, and 9 not before the last stable offset"
         waiting = asyncio.ensure_future(member.acquire(wait_ms=60_000))
-        await until(lambda: bool(partition.stable_watchers))
+        await until(lambda: bool(partition.waiters.stable_fetches))
         end(partition, 8, ControlType.COMMIT)
         assert await waiting == [(11, 12, 1)]
         assert await member.acquire((11, 12, ACCEPT), wait_ms=0) == []
@@ -428,7 +428,7 @@ def test_room_in_a_full_window_wakes_those_that_wait(tmp_path: Path) -> None:
         acquired = await member.acquire(max_records=2000)
         assert acquired[-1] == (99, 99, 1), "as many as may be in flight"
         waiting = asyncio.ensure_future(other.acquire(wait_ms=60_000))
-        await until(lambda: bool(inside.broker.partitions.leader("t", 0).watchers))
+        await until(lambda: bool(inside.broker.partitions.leader("t", 0).waiters.fetches))
         assert await member.acknowledge(0, 49, ACCEPT) == 0
         assert (await waiting)[0] == (100, 101, 1)
 
@@ -443,7 +443,7 @@ def test_a_fetch_whose_session_has_ended_keeps_no_share_partition(tmp_path: Path
         assert await member.acknowledge(0, 8, ACCEPT) == 0
         same = Member(await inside.connect(), member.topic_id)
         waiting = asyncio.ensure_future(member.fetch(wait_ms=60_000))
-        await until(lambda: bool(inside.broker.partitions.leader("t", 0).watchers))
+        await until(lambda: bool(inside.broker.partitions.leader("t", 0).waiters.fetches))
         assert await same.leave() == 0
         await waiting
         await until(lambda: not list(fetches.share_partitions))

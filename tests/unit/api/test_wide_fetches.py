@@ -71,7 +71,7 @@ def test_the_next_request_ends_the_wait_of_a_wide_fetch(tmp_path: Path, count: i
 def test_a_wide_fetch_without_a_session_leaves_no_feed_when_its_connection_ends(tmp_path: Path, count: int) -> None:
     async def scenario(inside: InProcess, client: Client, topic_id: bytes) -> None:
         await settled(inside, client, topic_id)
-        feeds = inside.broker.partitions.leader("t", 0).feeds
+        feeds = inside.broker.partitions.leader("t", 0).waiters.feeds
         before, one = len(feeds), await inside.connect()
         one.send(fetch(topic_id, dict.fromkeys(range(count), 0), wait_ms=60_000), VERSION)
         async with asyncio.timeout(60):

@@ -15,8 +15,8 @@ from kavka_broker.replica.leading.fetch_session_partition import SessionPartitio
 from kavka_broker.replica.leading.purgatory import FetchWaiter
 
 
-class Fed(Protocol):
-    """A partition, to which a feed listens."""
+class Listeners(Protocol):
+    """Those that listen to a partition."""
 
     feeds: "dict[Feed, SessionPartition]"
 
@@ -31,9 +31,9 @@ class Feed:
         self.news: dict[SessionPartition, None] = {}
         self.waiters: list[FetchWaiter] = []  # the fetch that waits for news, if there is one
         self._is_closed = False
-        self._sources: dict[SessionPartition, Fed] = {}
+        self._sources: dict[SessionPartition, Listeners] = {}
 
-    def listen(self, source: Fed, wanted: SessionPartition) -> None:
+    def listen(self, source: Listeners, wanted: SessionPartition) -> None:
         """Listen to `source` from now on, unless the session has ended while it was read."""
         if self._is_closed:
             return

@@ -19,11 +19,10 @@ from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, read_header
-from kavka_broker.replica.leading.fetch_session_partition import SessionPartition
-from kavka_broker.replica.leading.follower_updates import Feed
 from kavka_broker.replica.leading.partition_host import PartitionHost
 from kavka_broker.replica.leading.partition_traffic import Traffic
-from kavka_broker.replica.leading.purgatory import FetchWaiter, OffsetWaiters
+from kavka_broker.replica.leading.partition_waiters import PartitionWaiters
+from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.storage.batch_check import Prepared
 from kavka_broker.storage.log import Appended, Chunk, Log, Origin
 
@@ -42,13 +41,8 @@ class Partition:
     __slots__ = (
         "_clock",
         "_host",
-        "_is_held_back",
         "_node_id",
-        "_stable_offset",
-        "_trimmed",
         "_uncommitted_bytes",
-        "committed",
-        "feeds",
         "high_watermark",
         "index",
         "is_damaged",
@@ -56,13 +50,11 @@ class Partition:
         "leadership",
         "log",
         "proof",
-        "stable_watchers",
         "state",
         "topic",
         "topic_id",
         "traffic",
-        "unsynced",
-        "watchers",
+        "waiters",
     )
 
     def __init__(
@@ -81,16 +73,9 @@ class Partition:
         self.index = index
         self.log = log
         self.high_watermark = log.log_start_offset if high_watermark is None else high_watermark
-        self.watchers: list[FetchWaiter] = []  # fetches woken by the high watermark
-        self.stable_watchers: list[FetchWaiter] = []  # fetches woken by the last stable offset
         self.proof: asyncio.Task[None] | None = None  # proves that an index that was found is whole
-        self._stable_offset = 0  # the last stable offset when its watchers were looked at last
-        self._is_held_back = False  # whether the last stable offset was below the high watermark
-        self.feeds: dict[Feed, SessionPartition] = {}  # of the followers, which wait for the end of the log
+        self.waiters = PartitionWaiters()
         self.traffic = Traffic()
-        self.committed = OffsetWaiters()  # waiters for the high watermark
-        self.unsynced = OffsetWaiters()  # waiters for the log's `answerable_end`
-        self._trimmed = OffsetWaiters()
         self._uncommitted_bytes = 0
         self._node_id = node_id
         self._clock = clock
@@ -116,9 +101,9 @@ class Partition:
         self.state = state
         self._take_role()
         if was_leader and not self.is_leader:
-            self._fail_waiting(ErrorCode.NOT_LEADER_OR_FOLLOWER)
+            self.waiters.fail(ErrorCode.NOT_LEADER_OR_FOLLOWER)
         if was_leader != self.is_leader or before.leader_epoch != state.leader_epoch:
-            self.interrupt()
+            self.waiters.interrupt()
 
     def _take_role(self) -> None:
         state, leadership = self.state, self.leadership
@@ -160,54 +145,25 @@ class Partition:
         """Close the partition, which leaves this broker: every waiting request learns why."""
         self.is_leader = False
         self.leadership = None
-        self._fail_waiting(error)
-        self.interrupt()
-
-    def _fail_waiting(self, code: ErrorCode) -> None:
-        self.committed.fail(BrokerError(code))
-        self.unsynced.fail(BrokerError(code))
-        self._trimmed.fail(BrokerError(code))
-
-    def interrupt(self) -> None:
-        """Wake every fetch that waits for this partition."""
-        for watcher in [*self.watchers, *self.stable_watchers]:
-            watcher.interrupt()
-        self._tell_followers()
+        self.waiters.fail(error)
+        self.waiters.interrupt()
 
     def watched(self, *, stable_only: bool) -> list[FetchWaiter]:
         """Return the list of fetches that wait for the high watermark, or for the last stable offset."""
+        waiters = self.waiters
         if not stable_only:
-            return self.watchers
-        self._note_stable()
-        return self.stable_watchers
+            return waiters.fetches
+        waiters.note_stable(self.last_stable_offset, self.high_watermark)
+        return waiters.stable_fetches
 
     def _progressed(self, size_bytes: int) -> None:
         """Wake readers: the high watermark has moved, by about that many bytes."""
-        if self.log.producers.transactions.ended:
-            self.log.producers.transactions.replicated(self.high_watermark)
-        for watcher in list(self.watchers):
-            watcher.progressed(size_bytes)
-        if self.stable_watchers:
-            self._stable_progressed(size_bytes)
-
-    def _stable_progressed(self, size_bytes: int) -> None:
-        before, was_held_back = self._stable_offset, self._is_held_back
-        self._note_stable()
-        if self._stable_offset == before:
-            return
-        for watcher in list(self.stable_watchers):
-            if was_held_back or self._is_held_back:
-                watcher.interrupt()  # the bytes that a marker has made stable are not counted
-            else:
-                watcher.progressed(size_bytes)
-
-    def _note_stable(self) -> None:
-        self._stable_offset = self.last_stable_offset
-        self._is_held_back = self._stable_offset < self.high_watermark
-
-    def _tell_followers(self) -> None:
-        for feed, wanted in self.feeds.items():
-            feed.changed(wanted)
+        waiters, transactions = self.waiters, self.log.producers.transactions
+        if transactions.ended:
+            transactions.replicated(self.high_watermark)
+        waiters.progressed(size_bytes)
+        if waiters.stable_fetches:
+            waiters.stable_progressed(size_bytes, self.last_stable_offset, self.high_watermark)
 
     # --- as the leader: records ---------------------------------------------------------------------------------
 
@@ -258,7 +214,8 @@ class Partition:
             self._uncommitted_bytes += size_bytes
         else:
             self.high_watermark = end_offset
-            if self.watchers or self.stable_watchers or self.log.producers.transactions.ended:
+            waiters = self.waiters
+            if waiters.fetches or waiters.stable_fetches or self.log.producers.transactions.ended:
                 self._progressed(size_bytes)
         if awaits_sync:
             self._host.sync(self)
@@ -282,7 +239,7 @@ class Partition:
         """Tell the followers that there are new records."""
         leadership.appended(end_offset_before)
         self._uncommitted_bytes += size_bytes
-        for feed, wanted in self.feeds.items():
+        for feed, wanted in self.waiters.feeds.items():
             feed.grown(wanted, size_bytes)
         if len(leadership.maximal_isr) == 1:
             self._advance()
@@ -295,7 +252,7 @@ class Partition:
         """Return None where `offset` is committed already, otherwise a future, which fails when leadership is lost."""
         if offset < self.high_watermark:
             return None
-        return self.committed.add(offset + 1)
+        return self.waiters.committed.add(offset + 1)
 
     def sync_soon(self) -> None:
         """Have a thread sync the appended records, if they must not be acknowledged before."""
@@ -310,19 +267,19 @@ class Partition:
 
     def synced(self) -> None:
         """Note a sync of all records appended before it began, or a thread's step of a cut."""
-        self.unsynced.reached(self.log.durability.answerable_end)
+        self.waiters.synced.reached(self.log.durability.answerable_end)
         self.log.producers.transactions.replicated(self.high_watermark)  # records in front of it are others after a cut
         self._advance()
         # An append that needed no sync may have moved the high watermark past these waiters' offsets.
-        self.committed.reached(self.high_watermark)
+        self.waiters.committed.reached(self.high_watermark)
 
     def when_synced(self, offset: int) -> asyncio.Future[None] | None:
         """Return None where the record at `offset` may be acknowledged, otherwise a future, which fails when
         leadership is lost. While the log is being cut the future ends with the next step that a thread has done.
         """
         if self.log.durability.is_being_cut:
-            return self.unsynced.add(0)
-        return None if offset < self.log.durability.answerable_end else self.unsynced.add(offset + 1)
+            return self.waiters.synced.add(0)
+        return None if offset < self.log.durability.answerable_end else self.waiters.synced.add(offset + 1)
 
     def read(
         self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool, *, is_doubted: bool = False
@@ -401,8 +358,8 @@ class Partition:
         self._advance()
         if broker_id not in leadership.isr:
             self._expand()
-        if is_trimmed and len(self._trimmed):
-            self._trimmed.reached(self.low_watermark)
+        if is_trimmed and len(self.waiters.trimmed):
+            self.waiters.trimmed.reached(self.low_watermark)
 
     def check_in_sync(self) -> None:
         """Propose to remove followers that have been behind for too long; called now and then."""
@@ -419,8 +376,8 @@ class Partition:
         """Count the followers again: a broker came, went, was fenced or unfenced, or time has passed."""
         self._advance()
         self._expand()
-        if len(self._trimmed):
-            self._trimmed.reached(self.low_watermark)
+        if len(self.waiters.trimmed):
+            self.waiters.trimmed.reached(self.low_watermark)
 
     def isr_answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
         """Take the controller's answer to a proposal."""
@@ -467,13 +424,13 @@ class Partition:
         size_bytes = self._uncommitted_bytes * (high_watermark - before) // (end_offset - before)
         self._uncommitted_bytes -= size_bytes
         self.high_watermark = high_watermark
-        if len(self.committed):
-            self.committed.reached(high_watermark)
+        if len(self.waiters.committed):
+            self.waiters.committed.reached(high_watermark)
         self._progressed(size_bytes)
         if self._host.hurries_high_watermark:
-            self._tell_followers()
+            self.waiters.tell_followers()
         else:
-            for feed, wanted in self.feeds.items():
+            for feed, wanted in self.waiters.feeds.items():
                 feed.moved(wanted)
 
     # --- the start of the log -----------------------------------------------------------------------------------
@@ -489,8 +446,8 @@ class Partition:
         self.log.advance_start(offset)
         if self.low_watermark >= offset:
             return None
-        self._tell_followers()
-        return self._trimmed.add(offset)
+        self.waiters.tell_followers()
+        return self.waiters.trimmed.add(offset)
 
     # --- as a follower ------------------------------------------------------------------------------------------
 
@@ -501,5 +458,4 @@ class Partition:
             return
         self.high_watermark = high_watermark
         self.log.producers.transactions.replicated(high_watermark)
-        for watcher in [*self.watchers, *self.stable_watchers]:  # consumers that read from this follower (KIP-392)
-            watcher.interrupt()
+        self.waiters.interrupt_fetches()  # of consumers that read from this follower (KIP-392)

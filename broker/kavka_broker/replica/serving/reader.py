@@ -170,7 +170,7 @@ def _take_note(
     if poll.feed is None:
         reading.watched.append(partition)
     else:
-        poll.feed.listen(partition, asked)
+        poll.feed.listen(partition.waiters, asked)
         if not size_bytes and asked.position.fetch_offset < partition.log.log_end_offset:
             poll.feed.moved(asked)  # its records did not fit this time
     partition.traffic.fetches += 1

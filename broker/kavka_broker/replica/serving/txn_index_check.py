@@ -41,4 +41,4 @@ async def _prove(partition: Partition) -> None:
         partition.found_damaged()
     finally:
         partition.proof = None
-        partition.interrupt()
+        partition.waiters.interrupt()

@@ -336,7 +336,9 @@ class Produce:
         end = partition.high_watermark if for_others else partition.log.durability.answerable_end
         if appended.last_offset >= end:
             share = Share(response, partial(self._name_leader, topic.asked), waits_for_others=for_others)
-            (partition.committed if for_others else partition.unsynced).push(appended.last_offset + 1, share)
+            (partition.waiters.committed if for_others else partition.waiters.synced).push(
+                appended.last_offset + 1, share
+            )
             self._shares.append(share)
         return response
 
