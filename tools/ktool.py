@@ -41,6 +41,7 @@ CLASSES: Final = {
     "server": "kafka.Kafka",
     "share-groups": f"{_TOOLS}.consumer.group.ShareGroupCommand",
     "storage": "kafka.tools.StorageTool",
+    "streams-groups": f"{_TOOLS}.streams.StreamsGroupCommand",
     "topics": f"{_TOOLS}.TopicCommand",
     "transactions": f"{_TOOLS}.TransactionsCommand",
     "verifiable-consumer": f"{_TOOLS}.VerifiableConsumer",

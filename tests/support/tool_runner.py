@@ -40,6 +40,7 @@ SHARED: Final = (
     "metadata-quorum",
     "reassign-partitions",
     "share-groups",
+    "streams-groups",
     "topics",
     "transactions",
 )

@@ -16,6 +16,7 @@ from typing import NamedTuple
 from kavka_broker.core.consumer_group.committing import check_fetcher
 from kavka_broker.core.group.offsets import Offsets
 from kavka_broker.core.group.transactional_offsets import Staged
+from kavka_broker.core.streams_group.committing import check_fetcher as check_streams_fetcher
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
@@ -139,6 +140,9 @@ def answer_group(
         consumers = broker.groups.shard(group.group_id).consumers.get(group.group_id)
         if consumers is not None and version >= MEMBER_VERSION:
             check_fetcher(consumers, group.member_epoch, group.member_id)
+        streams = broker.groups.shard(group.group_id).streams.get(group.group_id)
+        if streams is not None and version >= MEMBER_VERSION:
+            check_streams_fetcher(streams, group.member_epoch, group.member_id)
         offsets = offsets_of(group.group_id, broker, is_stable=is_stable)
     except BrokerError as error:
         return OffsetFetchResponseGroup(group.group_id, error_code=error.code)

@@ -1,8 +1,6 @@
 """ListGroups (16): the groups that this broker coordinates.
 
 - Filters by state and by type are compared without regard to case; none given means all.
-- A group whose members spoke another protocol, with Apache Kafka on the same directory, keeps its type (`streams`)
-  until a classic member joins.
 - While a partition is being read the list would not be whole: COORDINATOR_LOAD_IN_PROGRESS.
 Versions: flexible from 3, states from 4, types from 5.
 """
@@ -44,6 +42,7 @@ def list_all(request: ListGroupsRequest, broker: Broker, version: int) -> Work[L
             *image.groups.values(),
             *image.consumer_groups.values(),
             *image.share_groups.values(),
+            *image.streams_groups.values(),
         ]
         for group in groups:
             if cost.add(1 + len(group.members) // MEMBERS_PER_STEP):

@@ -3,8 +3,8 @@
 - Made from the registrations of the handlers: nothing is said that is not served by this kind of listener.
 - From version 3 on the client names its software; a name that is not plain is INVALID_REQUEST (KIP-511).
 - Features (KIP-584): what the cluster has finalised, as far as this broker implements it. A client decides by
-  `transaction.version`, `group.version` and `share.version` what it dares to use, so these appear with what they stand
-  for.
+  `transaction.version`, `group.version`, `share.version` and `streams.version` what it dares to use, so these appear
+  with what they stand for.
 - Pushes of metrics (KIP-714) are offered where somebody asks for them: a client that is offered them says so in its
   log at each start. Apache Kafka offers them where it has a plugin that takes them.
 Versions: flexible from 3, with a response header that never is.
@@ -19,6 +19,7 @@ from kavka_broker.core.metadata.image.features import (
     KRAFT_VERSION,
     METADATA_VERSION,
     SHARE_VERSION,
+    STREAMS_VERSION,
     SUPPORTED_LEVELS,
     TRANSACTION_VERSION,
 )
@@ -38,8 +39,15 @@ from kavka_broker.request.registry import APIS, BOTH, api
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
 OF_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
-# The feature of streams groups is missing: their APIs are not served.
-SERVED = (METADATA_VERSION, KRAFT_VERSION, ELR_FEATURE, GROUP_VERSION, SHARE_VERSION, TRANSACTION_VERSION)
+SERVED = (
+    METADATA_VERSION,
+    KRAFT_VERSION,
+    ELR_FEATURE,
+    GROUP_VERSION,
+    SHARE_VERSION,
+    STREAMS_VERSION,
+    TRANSACTION_VERSION,
+)
 SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in SERVED}
 
 

@@ -26,11 +26,10 @@ from collections.abc import Awaitable
 
 from kavka_broker.coordinator.consumer_groups import is_served
 from kavka_broker.coordinator.group_commands import Heard
-from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_heartbeat
 from kavka_broker.core.consumer_group.heartbeat import Change
-from kavka_broker.loop.slices import Cost, Slices, Work, at_once
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.loop.slices import Cost, Work
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.consumer_group_heartbeat_request import ConsumerGroupHeartbeatRequest
 from kavka_broker.protocol.messages.consumer_group_heartbeat_response import (
     Assignment,
@@ -38,6 +37,7 @@ from kavka_broker.protocol.messages.consumer_group_heartbeat_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.heartbeat_answers import answer_heartbeat
 from kavka_broker.request.registry import api
 
 CLIENT_ID_VERSION = 1
@@ -52,27 +52,13 @@ def consumer_group_heartbeat(
     if not is_served(broker.config, broker.metadata):
         return ConsumerGroupHeartbeatResponse(error_code=ErrorCode.UNSUPPORTED_VERSION)
     settings = broker.groups.settings.consumer(request.group_id)
-    try:
+
+    def hear() -> Heard | Awaitable[Heard]:
         beat = heartbeat_of(request, broker, client)
         check_heartbeat(beat, settings.assignors, needs_member_id=client.version >= CLIENT_ID_VERSION)
-        heard = broker.groups.shard(request.group_id).consumers.heartbeat(beat, settings, client.may_describe)
-    except BrokerError as error:
-        return refused(error)
-    if not isinstance(heard, tuple):
-        return answer_later(heard, broker.slices)
-    change, waiting = heard
-    response = at_once(answer_of(change))
-    return response if waiting is None else when_committed(response, waiting)
+        return broker.groups.shard(request.group_id).consumers.heartbeat(beat, settings, client.may_describe)
 
-
-async def answer_later(heard: Awaitable[Heard], slices: Slices) -> ConsumerGroupHeartbeatResponse:
-    """Answer a member of a large group."""
-    try:
-        change, waiting = await heard
-    except BrokerError as error:
-        return refused(error)
-    response = await slices.whole(answer_of(change))
-    return response if waiting is None else await when_committed(response, waiting)
+    return answer_heartbeat(ConsumerGroupHeartbeatResponse, hear, answer_of, broker.slices)
 
 
 def answer_of(change: Change) -> Work[ConsumerGroupHeartbeatResponse]:
@@ -85,10 +71,6 @@ def answer_of(change: Change) -> Work[ConsumerGroupHeartbeatResponse]:
             if cost.add(1 + len(indexes)):
                 yield
     return response
-
-
-def refused(error: BrokerError) -> ConsumerGroupHeartbeatResponse:
-    return ConsumerGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
 
 
 def heartbeat_of(request: ConsumerGroupHeartbeatRequest, broker: Broker, client: Client) -> Heartbeat:
@@ -109,8 +91,3 @@ def heartbeat_of(request: ConsumerGroupHeartbeatRequest, broker: Broker, client:
         server_assignor=request.server_assignor,
         owned=None if owned is None else {topic.topic_id: topic.partitions for topic in owned},
     )
-
-
-async def when_committed(response: ConsumerGroupHeartbeatResponse, waiting: Waiting) -> ConsumerGroupHeartbeatResponse:
-    error = await waiting
-    return response if error is ErrorCode.NONE else ConsumerGroupHeartbeatResponse(error_code=error)

@@ -19,11 +19,10 @@ from collections.abc import Awaitable
 
 from kavka_broker.coordinator.group_commands import ShareHeard
 from kavka_broker.coordinator.share_groups import is_served
-from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.share_group.checks import ShareHeartbeat, check_heartbeat
 from kavka_broker.core.share_group.heartbeat import ShareChange
-from kavka_broker.loop.slices import Cost, Slices, Work, at_once
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.loop.slices import Cost, Work
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kavka_broker.protocol.messages.share_group_heartbeat_response import (
     Assignment,
@@ -31,6 +30,7 @@ from kavka_broker.protocol.messages.share_group_heartbeat_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.heartbeat_answers import answer_heartbeat
 from kavka_broker.request.registry import api
 
 BYTES_MAX = 1024 * 1024
@@ -53,26 +53,12 @@ def share_group_heartbeat(
         request.subscribed_topic_names,
     )
     settings = broker.groups.settings.share(request.group_id)
-    try:
+
+    def hear() -> ShareHeard | Awaitable[ShareHeard]:
         check_heartbeat(beat)
-        heard = broker.groups.shard(request.group_id).shares.heartbeat(beat, settings)
-    except BrokerError as error:
-        return refused(error)
-    if not isinstance(heard, tuple):
-        return answer_later(heard, broker.slices)
-    change, waiting = heard
-    response = at_once(answer_of(change))
-    return response if waiting is None else when_committed(response, waiting)
+        return broker.groups.shard(request.group_id).shares.heartbeat(beat, settings)
 
-
-async def answer_later(heard: Awaitable[ShareHeard], slices: Slices) -> ShareGroupHeartbeatResponse:
-    """Answer a member of a large group."""
-    try:
-        change, waiting = await heard
-    except BrokerError as error:
-        return refused(error)
-    response = await slices.whole(answer_of(change))
-    return response if waiting is None else await when_committed(response, waiting)
+    return answer_heartbeat(ShareGroupHeartbeatResponse, hear, answer_of, broker.slices)
 
 
 def answer_of(change: ShareChange) -> Work[ShareGroupHeartbeatResponse]:
@@ -85,12 +71,3 @@ def answer_of(change: ShareChange) -> Work[ShareGroupHeartbeatResponse]:
             if cost.add(1 + len(indexes)):
                 yield
     return response
-
-
-def refused(error: BrokerError) -> ShareGroupHeartbeatResponse:
-    return ShareGroupHeartbeatResponse(error_code=error.code, error_message=error.message or None)
-
-
-async def when_committed(response: ShareGroupHeartbeatResponse, waiting: Waiting) -> ShareGroupHeartbeatResponse:
-    error = await waiting
-    return response if error is ErrorCode.NONE else ShareGroupHeartbeatResponse(error_code=error)

@@ -12,11 +12,11 @@ from dataclasses import replace
 from functools import partial
 
 from kavka_broker.coordinator.classic_groups import SESSION_COST, ClassicGroups
+from kavka_broker.coordinator.consumer_fencing import ConsumerFencing
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.expression_upkeep import ExpressionUpkeep
 from kavka_broker.coordinator.group_commands import Command, GroupCommands, Heard, Outcome
 from kavka_broker.coordinator.group_log import GroupLog
-from kavka_broker.coordinator.member_fencing import MemberFencing
 from kavka_broker.coordinator.member_timers import TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.topic_expressions import Rights, TopicExpressions
@@ -70,7 +70,7 @@ class ConsumerGroups:
         self._clock = pacing.clock
         self._slices = pacing.slices
         self.commands: ConsumerCommands = GroupCommands(pacing.threads, turns, replay_consumers, self._carry_out)
-        self._fencing = MemberFencing(
+        self._fencing = ConsumerFencing(
             self.existing, settings.consumer, self.around, self.commands, self.is_large, group_log, pacing
         )
         self.timers = self._fencing.timers
@@ -199,7 +199,8 @@ class ConsumerGroups:
     def _former(self, beat: Heartbeat, settings: ConsumerGroupSettings) -> ClassicGroup | None:
         """The classic group whose place the group takes that the member joins, if there is one. Raises BrokerError."""
         classic = self._image.groups.get(beat.group_id)
-        if not beat.joins or beat.group_id in self._image.share_groups:
+        is_of_another = beat.group_id in self._image.share_groups or beat.group_id in self._image.streams_groups
+        if not beat.joins or is_of_another:
             self.existing(beat.group_id, "Consumer group")
         if classic is None:
             self._image.check_room(beat.group_id)

@@ -14,6 +14,7 @@ from kavka_broker.coordinator.transactional_offsets import Waiting
 from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings
 from kavka_broker.core.group.records import KeyedRecord, batch_of
 from kavka_broker.core.share_group.heartbeat import ShareChange
+from kavka_broker.core.streams_group.heartbeat import StreamsChange
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -41,6 +42,7 @@ Replay = Callable[[dict[str, G], Message, Message | None], None]
 
 Heard = tuple[Change, Waiting | None]
 ShareHeard = tuple[ShareChange, Waiting | None]
+StreamsHeard = tuple[StreamsChange, Waiting | None]
 """What a command comes to, and a future of its commit."""
 
 

@@ -26,6 +26,7 @@ from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.share_group.settings import ShareGroupSettings
+from kavka_broker.core.streams_group.settings import StreamsGroupSettings
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Work, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -37,6 +38,9 @@ log = get("coordinator")
 
 EXPIRE_STAGGER_MS = 10
 """The pause between two partitions, so that expiry never holds the loop for all of them at once."""
+
+MS_MAX = 2**31 - 1
+"""Of a config that has no upper bound: what an int of Kafka's can be."""
 
 
 class GroupCoordinator:
@@ -207,6 +211,9 @@ def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
     def share(group_id: str) -> ShareGroupSettings:
         return share_settings_of(effective.broker, configs.group(group_id))
 
+    def streams(group_id: str) -> StreamsGroupSettings:
+        return streams_settings_of(effective.broker, configs.group(group_id))
+
     return GroupSettings(
         session_timeout_min_ms=config["group.min.session.timeout.ms"],
         session_timeout_max_ms=config["group.max.session.timeout.ms"],
@@ -216,6 +223,7 @@ def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
         offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
         consumer=consumer,
         share=share,
+        streams=streams,
     )
 
 
@@ -300,6 +308,42 @@ def share_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> Shar
         auto_offset_reset=of_group.get("share.auto.offset.reset", "latest"),
         isolation_level=of_group.get("share.isolation.level", "read_uncommitted"),
         renew_acknowledge_enable=of_group.get("share.renew.acknowledge.enable", "true").lower() == "true",
+    )
+
+
+def streams_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> StreamsGroupSettings:
+    """The settings of one streams group, as those of `consumer_settings_of`."""
+    own = partial(bounded, of_group)
+    return StreamsGroupSettings(
+        session_timeout_ms=own(
+            "streams.session.timeout.ms",
+            config["group.streams.session.timeout.ms"],
+            config["group.streams.min.session.timeout.ms"],
+            config["group.streams.max.session.timeout.ms"],
+        ),
+        heartbeat_interval_ms=own(
+            "streams.heartbeat.interval.ms",
+            config["group.streams.heartbeat.interval.ms"],
+            config["group.streams.min.heartbeat.interval.ms"],
+            config["group.streams.max.heartbeat.interval.ms"],
+        ),
+        assignment_interval_ms=own(
+            "streams.assignment.interval.ms",
+            config["group.streams.assignment.interval.ms"],
+            config["group.streams.min.assignment.interval.ms"],
+            config["group.streams.max.assignment.interval.ms"],
+        ),
+        rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
+        initial_rebalance_delay_ms=own(
+            "streams.initial.rebalance.delay.ms", config["group.streams.initial.rebalance.delay.ms"], 0, MS_MAX
+        ),
+        standby_replicas=own(
+            "streams.num.standby.replicas",
+            config["group.streams.num.standby.replicas"],
+            0,
+            config["group.streams.max.standby.replicas"],
+        ),
+        members_max=config["group.streams.max.size"],
     )
 
 

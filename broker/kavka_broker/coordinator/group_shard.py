@@ -1,7 +1,8 @@
 """The groups of one partition of `__consumer_offsets` that this broker leads.
 
-Everything happens on the loop, one step after the other. A group is one of the classic protocol (`classic_groups`) or
-of the new one (`consumer_groups`), which may have members of both. Records go through the partition like anybody's,
+Everything happens on the loop, one step after the other. A group is one of the classic protocol (`classic_groups`), of
+the new one (`consumer_groups`), which may have members of both, of consumers that share partitions (`share_groups`), or
+of Kafka Streams (`streams_groups`). Records go through the partition like anybody's,
 with acks=all. Where this broker is the whole ISR they are committed when the append returns, and the answer leaves in
 the same step; else it waits.
 """
@@ -20,6 +21,7 @@ from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share_groups import ShareGroups
 from kavka_broker.coordinator.share_offsets import ShareOffsets
 from kavka_broker.coordinator.share_state_client import ShareStateClient
+from kavka_broker.coordinator.streams_groups import StreamsGroups
 from kavka_broker.coordinator.transactional_offsets import Staging, Waiting
 from kavka_broker.core.consumer_group import committing
 from kavka_broker.core.consumer_group.state import ConsumerGroup
@@ -39,6 +41,8 @@ from kavka_broker.core.group.records import KeyedRecord, batch_of, offset_tombst
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.sync import Sync
+from kavka_broker.core.streams_group import committing as streams_committing
+from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
@@ -82,6 +86,7 @@ class Shard:
         self.members = ClassicMembers(self.consumers, settings, self.log, pacing)
         self.shares = ShareGroups(self.image, removals, settings, self.log, turns, pacing)
         self.share_offsets = ShareOffsets(self.shares, share_states)
+        self.streams = StreamsGroups(self.image, removals, settings, self.log, turns, self.classics, pacing)
         self.staging = Staging(
             self.image, self.upkeep, settings, self._append, self.image.check_room, clock.now_ms, pacing.slices
         )
@@ -97,6 +102,7 @@ class Shard:
         yield from self.classics.expect_members()
         yield from self.consumers.expect_members()
         yield from self.shares.expect_members()
+        yield from self.streams.expect_members()
 
     def open(self) -> None:
         """Begin to serve the groups. What was loaded may rest on records that are not committed yet."""
@@ -111,6 +117,7 @@ class Shard:
         self.consumers.close()
         self.share_offsets.close()
         self.shares.close()
+        self.streams.close()
         for group in list(self.image.groups.values()):
             members = len(group.members)
             self._bury(group, ErrorCode.NOT_COORDINATOR)
@@ -120,10 +127,12 @@ class Shard:
 
     def join(self, group_id: str, command: Join) -> None:
         """Raises BrokerError."""
-        if group_id in self.image.share_groups:
+        streams = self.streams.get(group_id)
+        if group_id in self.image.share_groups or (streams is not None and streams.members):
             answer(Respond(command.token, JoinGroupResponse(error_code=ErrorCode.INCONSISTENT_GROUP_PROTOCOL)))
         elif not self.members.join(group_id, command, self.join):
             self.consumers.make_classic(group_id)
+            self.streams.make_classic(group_id)
             self.classics.join(group_id, command)
 
     def sync(self, group_id: str, command: Sync) -> None:
@@ -165,6 +174,9 @@ class Shard:
         if consumers is not None:
             places = [(commit.topic_id, commit.partition) for commit in commits]
             committing.check_committer(consumers, generation, member_id, version, places)
+        elif (streams := self.streams.get(group_id)) is not None:
+            names = [(commit.topic, commit.partition) for commit in commits]
+            streams_committing.check_committer(streams, generation, member_id, version, names)
         else:
             group = self._committing(group_id, generation, version)
             check_committer(group, generation, member_id, instance_id)
@@ -196,6 +208,8 @@ class Shard:
         topics = {topic for topic, _ in partitions}
         if (consumers := self.consumers.get(group_id)) is not None:
             kept = committing.subscribed_of(consumers, topics)
+        elif (streams := self.streams.get(group_id)) is not None:
+            kept = topics & streams.source_topics
         else:
             kept = check_offset_deletion(self._existing(group_id), topics)
         offsets = self.offsets(group_id)
@@ -210,7 +224,7 @@ class Shard:
 
     def delete_group(self, group_id: str) -> Waiting | None:
         """Delete an empty group and its offsets. Returns a future of the commit. Raises BrokerError."""
-        group = self.consumers.get(group_id) or self._existing(group_id)
+        group = self.consumers.get(group_id) or self.streams.get(group_id) or self._existing(group_id)
         if self._is_writing(group_id):
             raise BrokerError(ErrorCode.NON_EMPTY_GROUP, "the group is being changed, or offsets of it are committed")
         offsets, staged = self.offsets(group_id), self.image.staged.of_group(group_id)
@@ -219,7 +233,7 @@ class Shard:
         return waiting
 
     def _is_writing(self, group_id: str) -> bool:
-        return self.log.is_writing(group_id) or self.consumers.is_changing(group_id)
+        return self.log.is_writing(group_id) or self.consumers.is_changing(group_id)  # or another: turns are of all
 
     def _existing(self, group_id: str) -> ClassicGroup:
         group = self.image.groups.get(group_id)
@@ -228,10 +242,13 @@ class Shard:
         return group
 
     def _bury(self, group: CommittingGroup, error: ErrorCode) -> None:
-        if isinstance(group, ConsumerGroup):
-            self.consumers.end(group)
-            return
-        self.classics.bury(group, error)
+        match group:
+            case ConsumerGroup():
+                self.consumers.end(group)
+            case StreamsGroup():
+                self.streams.end(group)
+            case ClassicGroup():
+                self.classics.bury(group, error)
 
     # --- the log ------------------------------------------------------------------------------------------------
 

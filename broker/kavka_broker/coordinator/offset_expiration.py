@@ -167,7 +167,12 @@ class OffsetExpiration:
     def expire(self) -> Generator[None, None, int]:
         """Delete expired offsets, a slice a step. Returns the number of tombstones."""
         count = looked_at = 0
-        groups: list[CommittingGroup] = [*self._image.groups.values(), *self._image.consumer_groups.values()]
+        image = self._image
+        groups: list[CommittingGroup] = [
+            *image.groups.values(),
+            *image.consumer_groups.values(),
+            *image.streams_groups.values(),
+        ]
         for group in groups:
             group_id = group.group_id
             if self._image.find(group_id) is not group or self._is_writing(group_id):

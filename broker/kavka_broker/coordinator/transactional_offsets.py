@@ -11,6 +11,7 @@ from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transact
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.transactional_offsets import StagedOffset
+from kavka_broker.core.streams_group import committing as streams_committing
 from kavka_broker.loop.slices import Cost, Slices, Work, at_once
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -56,6 +57,9 @@ class Staging:
         if consumers is not None:
             places = [(commit.topic_id, commit.partition) for commit in commits]
             committing.check_transactional_committer(consumers, generation, member_id, instance_id, places)
+        elif (streams := self._image.streams_groups.get(group_id)) is not None:
+            names = [(commit.topic, commit.partition) for commit in commits]
+            streams_committing.check_transactional_committer(streams, generation, member_id, instance_id, names)
         elif group is not None:
             check_transactional_committer(group, generation, member_id, instance_id)
         elif group_id in self._image.share_groups:

@@ -68,13 +68,13 @@ async def _create_all(queue: dict[str, None], broker: Broker, client: Client) ->
 
 async def _create(names: Sequence[str], broker: Broker, client: Client) -> None:
     request = CreateTopicsRequest([automatic_topic(broker.config, name) for name in names], CREATE_MS_MAX)
-    try:
-        topics = await _asked(request, broker, _maker(client))
-    except (BrokerError, ProtocolViolation) as problem:
-        code = problem.code if isinstance(problem, BrokerError) else ErrorCode.UNKNOWN_SERVER_ERROR
-        topics = [CreatableTopicResult(names[0], error_code=code, error_message=str(problem))]
+    report_refusals(await ask_to_create(request, broker, creator_of(client)), broker, client)
+
+
+def report_refusals(results: Iterable[CreatableTopicResult], broker: Broker, client: Client) -> None:
+    """Log the topics that could not be created for a client."""
     now_ms = broker.clock.monotonic_ms()
-    for topic in topics:
+    for topic in results:
         code = ErrorCode(topic.error_code)
         if code not in FINE and broker.told_once.is_new(now_ms, "topic.not_created", topic.name, code.name):
             log.warning(
@@ -87,16 +87,29 @@ async def _create(names: Sequence[str], broker: Broker, client: Client) -> None:
             )
 
 
-def _maker(client: Client) -> Client:
-    """Return the client as the sender of CreateTopics; its Metadata is answered."""
+def creator_of(client: Client) -> Client:
+    """Return the client as the sender of CreateTopics; its own request is answered."""
     maker = Client(VERSION, client.client_id, client.correlation_id, client.address, client.listener, user=client.user)
     maker.role, maker.peer, maker.is_answered = client.role, client.peer, True
     return maker
 
 
-async def _asked(request: CreateTopicsRequest, broker: Broker, maker: Client) -> Sequence[CreatableTopicResult]:
-    """Return what became of each topic. Raises BrokerError and ProtocolViolation."""
-    answer = await forward_in_name(request, APIS[CREATE_TOPICS], broker, maker)
+async def ask_to_create(
+    request: CreateTopicsRequest, broker: Broker, creator: Client
+) -> Sequence[CreatableTopicResult]:
+    """Return what became of each topic, in the name of this client."""
+    try:
+        return await _asked(request, broker, creator)
+    except (BrokerError, ProtocolViolation) as problem:
+        code = problem.code if isinstance(problem, BrokerError) else ErrorCode.UNKNOWN_SERVER_ERROR
+        return [
+            CreatableTopicResult(topic.name, error_code=code, error_message=str(problem)) for topic in request.topics
+        ]
+
+
+async def _asked(request: CreateTopicsRequest, broker: Broker, creator: Client) -> Sequence[CreatableTopicResult]:
+    """Raises BrokerError and ProtocolViolation."""
+    answer = await forward_in_name(request, APIS[CREATE_TOPICS], broker, creator)
     if isinstance(answer, Forwarded):
         data = memoryview(answer.data)
         _, body = read_response_header(CREATE_TOPICS, VERSION, data)

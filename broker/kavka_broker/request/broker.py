@@ -11,7 +11,7 @@ record of a role that it does not have, nor the listeners whose handlers would a
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Iterable
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +20,7 @@ from kavka_broker.core.log_once import ToldOnce
 from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.request.internal_topics import InternalTopics
 from kavka_broker.request.topic_answers import TopicAnswers
 
 if TYPE_CHECKING:
@@ -41,6 +42,7 @@ if TYPE_CHECKING:
     from kavka_broker.core.authorization.authorizer import Authorizer
     from kavka_broker.core.config.broker import BrokerConfig
     from kavka_broker.core.metadata.image.metadata import Metadata
+    from kavka_broker.core.streams_group.topology import InternalTopic as ApplicationTopic
     from kavka_broker.interfaces import Clock
     from kavka_broker.loop.timers import Timers
     from kavka_broker.loop.turns import Flow
@@ -174,6 +176,7 @@ class Broker:
     # Topics that clients have asked for, by connection, each with its client id (`automatic_topics`).
     wanted_topics: dict[Connected | None, tuple[str, dict[str, None]]] = field(default_factory=dict)
     creating: dict[asyncio.Task[None], None] = field(default_factory=dict)
+    internal_topics: InternalTopics = field(default_factory=InternalTopics)  # of streams groups (`streams_topics`)
     told_once: ToldOnce = field(default_factory=ToldOnce)  # what the log has told of clients
     token_secrets: TokenSecrets | None = None  # of delegation tokens; None: there are none
     random_bytes: Callable[[int], bytes] = token_bytes
@@ -187,6 +190,8 @@ class Broker:
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
     # Creates topics in the name of a client, behind its answer.
     create_topics: Callable[[Iterable[str], Client], None] = field(init=False)
+    # Likewise the internal topics of a streams group; those that fail not again for that many milliseconds.
+    create_internal_topics: Callable[[Sequence[ApplicationTopic], Client, int], None] = field(init=False)
     # Four of a broker's parts, which every Produce and Fetch asks: fields, as a property costs a call or two.
     replicas: ReplicaManager = field(init=False)
     partitions: HostedPartitions = field(init=False)
@@ -308,6 +313,7 @@ class Client:
     has_long_answer: bool = False
     # Set by a gate: whether the client may describe the topic of this name; None where it may describe all.
     may_describe: Callable[[str], bool] | None = None
+    may_create: Callable[[str], bool] | None = None  # likewise
     # Set by a long poll: the next request of its connection has arrived, so it should not wait much longer.
     hurry: Callable[[], None] | None = None
     is_exempt: bool = False  # its time counts against no quota

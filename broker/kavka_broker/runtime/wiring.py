@@ -42,6 +42,7 @@ from kavka_broker.dispatch.audit_changes import audited
 from kavka_broker.dispatch.automatic_topics import begin_creating
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.dispatch.handlers import load
+from kavka_broker.dispatch.streams_topics import begin_creating_internal
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import LoopTime, Slices
 from kavka_broker.loop.timers import Timers
@@ -164,6 +165,7 @@ class Wiring:
         of_controllers = Dispatcher(broker, audited(apis, "controller"), self._crash, time, "controller")
         broker.serve_enveloped = of_controllers.serve_enveloped
         broker.create_topics = partial(begin_creating, broker)
+        broker.create_internal_topics = partial(begin_creating_internal, broker)
         broker.channel = ControllerChannel(
             config.node_id,
             quorum,

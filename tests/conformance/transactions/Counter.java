@@ -1,7 +1,8 @@
 // Kafka Streams with exactly_once_v2: counts records by the last digit of their number, behind a repartition, and writes
 // each new count. Without a cache no count is left out, so the output has every number from 1 on once for each digit.
 //
-//     Counter BOOTSTRAP INPUT OUTPUT ID, with -Dstate.dir for its stores
+//     Counter BOOTSTRAP INPUT OUTPUT ID, with -Dstate.dir for its stores; with -Dgroup.protocol=streams the brokers assign
+//     its tasks and create its topics
 
 import java.util.Properties;
 import org.apache.kafka.common.serialization.Serdes;
@@ -21,8 +22,12 @@ public class Counter {
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
         settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 3);
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
-        settings.put("session.timeout.ms", 10_000);
-        settings.put("heartbeat.interval.ms", 1_000);
+        String protocol = System.getProperty("group.protocol", "classic");
+        settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, protocol);
+        if (protocol.equals("classic")) {
+            settings.put("session.timeout.ms", 10_000);
+            settings.put("heartbeat.interval.ms", 1_000);
+        }
         settings.put("reconnect.backoff.max.ms", 500);
 
         StreamsBuilder builder = new StreamsBuilder();

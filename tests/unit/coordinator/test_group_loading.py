@@ -127,13 +127,12 @@ def test_a_group_keeps_the_type_that_apache_kafka_gave_it() -> None:
     assert {name: image.type_of(group) for name, group in image.groups.items()} == {
         "left": "classic",
         "simple": "classic",
-        "app": "streams",
     }
+    assert [(group.group_id, group.epoch) for group in image.streams_groups.values()] == [("app", 2)]
     assert [(group.group_id, group.epoch) for group in image.consumer_groups.values()] == [("new", 3)]
     assert loaded.passed_over == 0
     assert offsets(image, "new") == {0: 7}
-    image.groups["app"].generation = 1  # a classic member has joined
-    assert image.type_of(image.groups["app"]) == "classic"
+    assert offsets(image, "app") == {0: 1}
 
 
 def test_record_kinds_of_other_features_are_skipped() -> None:

@@ -29,7 +29,7 @@ from kavka_broker.core.config.definition import (
     http_address,
     render,
 )
-from kavka_broker.core.config.group_bounds import check_consumer_groups, check_share_groups
+from kavka_broker.core.config.group_bounds import check_consumer_groups, check_share_groups, check_streams_groups
 from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
@@ -368,6 +368,7 @@ class BrokerConfig:
         self._check_waits()
         check_consumer_groups(self.whole)
         check_share_groups(self.whole)
+        check_streams_groups(self.whole)
 
     def _check_given(self) -> None:
         for name in NEVER_EMPTY:

@@ -1,4 +1,4 @@
-"""The bounds of the settings of groups of the newer protocols (KIP-848, KIP-932), as a broker's file may set them."""
+"""The bounds of the settings of groups of the newer protocols (KIP-848, KIP-932, KIP-1071), as a broker's file may set them."""
 
 from collections.abc import Callable
 from typing import Final
@@ -23,6 +23,16 @@ def check_share_groups(number: Callable[[str], int]) -> None:
     sessions, size = number(key), number(size_key)
     if sessions < size:
         raise ConfigError(key, f"{sessions} are fewer than one for each member of a group: {size_key}={size}")
+
+
+def check_streams_groups(number: Callable[[str], int]) -> None:
+    """Check the keys `group.streams.*`, by their numbers. Raises ConfigError."""
+    _check_bounds("group.streams", BOUNDED, number)
+    _check_heartbeats("group.streams", number)
+    key, most_key = "group.streams.num.standby.replicas", "group.streams.max.standby.replicas"
+    standbys, most = number(key), number(most_key)
+    if standbys > most:
+        raise ConfigError(key, f"{standbys} is above {most_key}={most}; write at most that")
 
 
 def _check_bounds(groups: str, names: tuple[str, ...], number: Callable[[str], int]) -> None:

@@ -8,6 +8,8 @@ from kavka_broker.core.group.offsets import CommittingGroup, Offsets
 from kavka_broker.core.group.records import KeyedRecord, group_tombstone, offset_tombstone
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
+from kavka_broker.core.streams_group.records import group_tombstones as streams_tombstones
+from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 __all__ = ["check_offset_deletion", "delete_group", "ends_of", "is_over"]
@@ -19,7 +21,7 @@ def delete_group(group: CommittingGroup, offsets: Offsets, staged: Iterable[tupl
     """
     if group.state is GroupState.DEAD:
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND)
-    if group.members if isinstance(group, ConsumerGroup) else group.state is not GroupState.EMPTY:
+    if group.members if not isinstance(group, ClassicGroup) else group.state is not GroupState.EMPTY:
         raise BrokerError(ErrorCode.NON_EMPTY_GROUP)
     assert not group.members, f"{group.group_id} is empty, with {list(group.members)}"
     only_staged = [place for place in staged if place[1] not in offsets.get(place[0], ())]
@@ -32,7 +34,12 @@ def delete_group(group: CommittingGroup, offsets: Offsets, staged: Iterable[tupl
 
 def ends_of(group: CommittingGroup) -> list[KeyedRecord]:
     """The tombstones of a group itself, which has no members."""
-    return group_tombstones(group) if isinstance(group, ConsumerGroup) else [group_tombstone(group.group_id)]
+    match group:
+        case ConsumerGroup():
+            return group_tombstones(group)
+        case StreamsGroup():
+            return streams_tombstones(group)
+    return [group_tombstone(group.group_id)]
 
 
 def tombstones(group_id: str, offsets: Offsets) -> list[KeyedRecord]:
@@ -55,6 +62,6 @@ def check_offset_deletion(group: ClassicGroup, topics: Collection[str]) -> set[s
 
 def is_over(group: CommittingGroup) -> bool:
     """Whether the group ends with its last offset: it has no members, and none are about to join."""
-    if isinstance(group, ConsumerGroup):
+    if not isinstance(group, ClassicGroup):
         return not group.members
     return group.state is GroupState.EMPTY and not group.pending and not group.writes_pending

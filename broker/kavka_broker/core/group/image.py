@@ -19,13 +19,15 @@ from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.share_group.records import KEYS as SHARE_GROUP_KEYS
 from kavka_broker.core.share_group.records import replay as replay_share_group
 from kavka_broker.core.share_group.state import ShareGroup
+from kavka_broker.core.streams_group.records import KEYS as STREAMS_GROUP_KEYS
+from kavka_broker.core.streams_group.records import replay as replay_streams_group
+from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.group_metadata_key import GroupMetadataKey
 from kavka_broker.protocol.messages.group.group_metadata_value import GroupMetadataValue
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
-from kavka_broker.protocol.messages.group.streams_group_metadata_key import StreamsGroupMetadataKey
 
 __all__ = ["NO_OFFSETS", "GroupImage"]
 
@@ -36,28 +38,30 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 
 
 class GroupImage:
-    """Groups and offsets by group id. A group with offsets and no record only commits (a simple one), or is
-    of a type that this broker does not serve and Apache Kafka has left (KIP-848, KIP-1071): its offsets are served.
-    """
+    """Groups and offsets by group id. A group with offsets and no record only commits (a simple one)."""
 
     def __init__(self) -> None:
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # of the new protocol; none of them is in `groups`
         self.share_groups: dict[str, ShareGroup] = {}  # none of them is in the two others
+        self.streams_groups: dict[str, StreamsGroup] = {}  # nor is one of these in the three
         self._offsets: dict[str, Offsets] = {}
-        self._types: dict[str, str] = {}  # kinds of the groups that are not classic
         self.staged = Staged()
 
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
 
-    def type_of(self, group: AnyGroup) -> str:
-        """The kind of members that the group had last; classic as soon as a classic member has joined here."""
-        if isinstance(group, ConsumerGroup):
-            return CONSUMER
-        if isinstance(group, ShareGroup):
-            return SHARE
-        return CLASSIC if group.generation else self._types.get(group.group_id, CLASSIC)
+    @staticmethod
+    def type_of(group: AnyGroup) -> str:
+        """The protocol of the group's members."""
+        match group:
+            case ConsumerGroup():
+                return CONSUMER
+            case ShareGroup():
+                return SHARE
+            case StreamsGroup():
+                return STREAMS
+        return CLASSIC
 
     def replay(self, key: Message, value: Message | None) -> None:
         """Replay a record while the log is read; kinds of other features are passed over."""
@@ -66,24 +70,28 @@ class GroupImage:
                 self.groups.pop(key.group, None)
             case GroupMetadataKey(), GroupMetadataValue():
                 self.groups[key.group] = restore(key.group, value)
-            case StreamsGroupMetadataKey(), None:
-                self._types.pop(key.group_id, None)
-            case StreamsGroupMetadataKey(), _:
-                self._types[key.group_id] = STREAMS
             case _ if isinstance(key, CONSUMER_GROUP_KEYS):
                 replay_consumer_group(self.consumer_groups, key, value)
             case _ if isinstance(key, SHARE_GROUP_KEYS):
                 replay_share_group(self.share_groups, key, value)
+            case _ if isinstance(key, STREAMS_GROUP_KEYS):
+                replay_streams_group(self.streams_groups, key, value)
             case _:
                 self.replay_offset(key, value)
 
     def find(self, group_id: str) -> AnyGroup | None:
         """The group, of whichever protocol it is."""
-        return self.groups.get(group_id) or self.consumer_groups.get(group_id) or self.share_groups.get(group_id)
+        return (
+            self.groups.get(group_id)
+            or self.consumer_groups.get(group_id)
+            or self.share_groups.get(group_id)
+            or self.streams_groups.get(group_id)
+        )
 
     def check_room(self, group_id: str) -> None:
         """Check that one group more may be made. Raises BrokerError."""
-        if len(self.groups) + len(self.consumer_groups) + len(self.share_groups) >= GROUPS_PER_PARTITION_MAX:
+        newer = len(self.consumer_groups) + len(self.share_groups) + len(self.streams_groups)
+        if len(self.groups) + newer >= GROUPS_PER_PARTITION_MAX:
             problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
@@ -128,6 +136,14 @@ class GroupImage:
             else:
                 self.groups.pop(group_id, None)
                 self.consumer_groups.pop(group_id, None)
+            yield
+        for group_id in list(self.streams_groups):
+            # As above, with offsets.
+            newer = self.consumer_groups.get(group_id) or self.share_groups.get(group_id)
+            if newer is not None or ((classic := self.groups.get(group_id)) is not None and classic.members):
+                del self.streams_groups[group_id]
+            else:
+                self.groups.pop(group_id, None)
             yield
         for group_id in list(self._offsets):
             if self.find(group_id) is None:

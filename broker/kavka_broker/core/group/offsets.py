@@ -17,6 +17,7 @@ from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka_broker.core.share_group.state import ShareGroup
+from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
@@ -35,7 +36,7 @@ __all__ = [
 
 Offsets = dict[str, dict[int, OffsetCommitValue]]
 """The committed offsets of one group, by topic and partition."""
-CommittingGroup = ClassicGroup | ConsumerGroup
+CommittingGroup = ClassicGroup | ConsumerGroup | StreamsGroup
 """A group that commits offsets."""
 AnyGroup = CommittingGroup | ShareGroup
 
@@ -118,10 +119,13 @@ def expired_offsets(
     - No members ever (the group only commits): from the commit.
     - Consumers with members: only topics that no member subscribes to, from the commit.
     - Any other classic group with members: never.
-    - Groups of the new protocol: topics that no member subscribes to, from the commit.
+    - Groups of the new protocols: topics that no member subscribes to, or that the topology does not read, from the
+      commit.
     """
     if isinstance(group, ConsumerGroup):
         since_ms, kept = NEVER, group.all_topics()
+    elif isinstance(group, StreamsGroup):
+        since_ms, kept = NEVER, group.source_topics
     elif group.protocol_type is None:
         since_ms, kept = NEVER, frozenset[str]()
     elif group.state is GroupState.EMPTY:

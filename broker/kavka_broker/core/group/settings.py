@@ -5,6 +5,7 @@ from dataclasses import dataclass
 
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.share_group.settings import ShareGroupSettings
+from kavka_broker.core.streams_group.settings import StreamsGroupSettings
 
 NEW_MEMBER_JOIN_TIMEOUT_MS = 300_000
 """A member that has never been part of a generation is dropped after this long, even while its join is parked: its
@@ -34,3 +35,4 @@ class GroupSettings:
     offsets_retention_ms: int = 7 * 24 * 3_600_000  # offsets.retention.minutes
     consumer: Callable[[str], ConsumerGroupSettings] = lambda _: ConsumerGroupSettings()  # of a group, by its id
     share: Callable[[str], ShareGroupSettings] = lambda _: ShareGroupSettings()  # likewise
+    streams: Callable[[str], StreamsGroupSettings] = lambda _: StreamsGroupSettings()

@@ -9,7 +9,17 @@ from typing import Final
 
 from kavka_broker.core.authorization.acl_types import Operation
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.dispatch.access import clusters, configs, groups, records, share_groups, tokens, topics, transactions
+from kavka_broker.dispatch.access import (
+    clusters,
+    configs,
+    groups,
+    records,
+    share_groups,
+    streams_groups,
+    tokens,
+    topics,
+    transactions,
+)
 from kavka_broker.dispatch.access.gates import Gate, OnCluster, guarded
 from kavka_broker.request.registry import Api
 
@@ -104,6 +114,8 @@ GATES: Final[Mapping[int, Gate | None]] = {
     85: _SHARE_STATE,  # WriteShareGroupState
     86: _SHARE_STATE,  # DeleteShareGroupState
     87: _SHARE_STATE,  # ReadShareGroupStateSummary
+    88: streams_groups.hear,
+    89: streams_groups.describe,
     90: share_groups.describe_offsets,
     91: share_groups.alter_offsets,
     92: share_groups.delete_offsets,

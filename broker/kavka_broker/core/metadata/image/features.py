@@ -2,7 +2,7 @@
 
 A level is finalised once every broker supports it; records are then written in the form that it brings. The numbers
 are Kafka's: those of a cluster that Apache Kafka 4.3 formats are the ones a new Kavka cluster begins with, except
-`share.version`.
+`share.version` and `streams.version`.
 
 `metadata.version` says in which version each kind of record is written, so that brokers of older releases can read it.
 Between 3.9 and 4.3 it changed twice: eligible leader replicas (KIP-966) came with 23, cordoned directories (KIP-1066)
@@ -29,6 +29,7 @@ ELR_FEATURE: Final = "eligible.leader.replicas.version"
 TRANSACTION_VERSION: Final = "transaction.version"
 GROUP_VERSION: Final = "group.version"
 SHARE_VERSION: Final = "share.version"
+STREAMS_VERSION: Final = "streams.version"
 
 #: The levels of metadata.version by their names.
 RELEASES: Final[Mapping[int, str]] = MappingProxyType(
@@ -67,13 +68,13 @@ RECORD_VERSIONS: Final[Mapping[type[Message], tuple[tuple[int, int], ...]]] = Ma
 )
 
 #: Levels that a new cluster begins with. `kraft.version` is not among them: it is a control record of the metadata log.
-#: Neither is `share.version`: share groups are experimental, and an operator switches them on.
+#: Neither are `share.version` and `streams.version`: both kinds of groups are experimental, and an operator switches
+#: them on.
 INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
         METADATA_VERSION: METADATA_VERSION_LATEST,
         "eligible.leader.replicas.version": 1,
         GROUP_VERSION: 1,
-        "streams.version": 1,
         TRANSACTION_VERSION: 2,
     }
 )
@@ -87,7 +88,7 @@ SUPPORTED_LEVELS: Final[Mapping[str, tuple[int, int]]] = MappingProxyType(
         "eligible.leader.replicas.version": (0, 1),
         GROUP_VERSION: (0, 1),
         SHARE_VERSION: (0, 1),
-        "streams.version": (0, 1),
+        STREAMS_VERSION: (0, 1),
         TRANSACTION_VERSION: (0, 2),
     }
 )

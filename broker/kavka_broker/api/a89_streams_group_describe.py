@@ -1,0 +1,145 @@
+"""StreamsGroupDescribe (89): streams groups (KIP-1071), their topologies, their members, and who has which tasks.
+
+- A group that does not exist, or is of another protocol, is GROUP_ID_NOT_FOUND.
+- Internal topics have their numbers of partitions as soon as all topics of the group exist.
+- Answered when all that is told is committed.
+- Without `streams` in group.coordinator.rebalance.protocols, or below streams.version 1, it is UNSUPPORTED_VERSION.
+Versions: flexible from 0, the first one.
+"""
+
+from collections.abc import Iterable
+
+from kavka_broker.api.a15_describe_groups import EVERY_OPERATION
+from kavka_broker.coordinator.streams_groups import is_served
+from kavka_broker.core.streams_group.configured_topology import ConfiguredSubtopology
+from kavka_broker.core.streams_group.state import StreamsGroup, StreamsMember
+from kavka_broker.core.streams_group.tasks import Tasks, TaskTarget
+from kavka_broker.core.streams_group.topology import InternalTopic, Subtopology
+from kavka_broker.loop.slices import Cost, Work
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages import streams_group_describe_response as answers
+from kavka_broker.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
+from kavka_broker.protocol.messages.streams_group_describe_response import (
+    DescribedGroup,
+    StreamsGroupDescribeResponse,
+)
+from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.registry import api
+from kavka_broker.request.request_parts import Each
+
+MEMBER_COST = 3  # of a slice
+
+
+@api(
+    StreamsGroupDescribeRequest,
+    StreamsGroupDescribeResponse,
+    versions=(0, 0),
+    each=(Each("group_ids", "groups", per_turn=100),),
+)
+async def streams_group_describe(
+    request: StreamsGroupDescribeRequest, broker: Broker, client: Client
+) -> StreamsGroupDescribeResponse:
+    del client
+    if not is_served(broker.config, broker.metadata):
+        code = ErrorCode.UNSUPPORTED_VERSION
+        return StreamsGroupDescribeResponse(
+            groups=[DescribedGroup(code, None, group_id) for group_id in request.group_ids]
+        )
+    answer = StreamsGroupDescribeResponse(groups=[await describe(group_id, broker) for group_id in request.group_ids])
+    if request.include_authorized_operations:
+        for group in answer.groups:
+            if not group.error_code:
+                group.authorized_operations = EVERY_OPERATION
+    return answer
+
+
+async def describe(group_id: str, broker: Broker) -> DescribedGroup:
+    if not group_id:
+        return DescribedGroup(ErrorCode.INVALID_GROUP_ID)
+    try:
+        shard = broker.groups.shard(group_id)
+        group, committed = shard.streams.existing(group_id), shard.log.when_settled()
+    except BrokerError as error:
+        return DescribedGroup(error.code, error.message or None, group_id)
+    described = await broker.slices.whole(description_of(group))
+    error_code = ErrorCode.NONE if committed is None else await committed
+    return described if error_code is ErrorCode.NONE else DescribedGroup(error_code, None, group_id)
+
+
+def description_of(group: StreamsGroup) -> Work[DescribedGroup]:
+    """Describe a group as it is now: nothing changes it, another one takes its place."""
+    answer, cost = DescribedGroup(ErrorCode.NONE, None, group.group_id, group.state.value), Cost()
+    answer.group_epoch, answer.assignment_epoch = group.epoch, group.assignment_epoch
+    answer.topology = yield from topology_of(group, cost)
+    for member in list(group.members.values()):
+        target = group.targets.get(member.member_id, TaskTarget())
+        answer.members.append(member_of(member, target))
+        if cost.add(MEMBER_COST + target.count + member.assigned.tasks.count):
+            yield
+    return answer
+
+
+def topology_of(group: StreamsGroup, cost: Cost) -> Work[answers.Topology | None]:
+    """Describe the topology, with the numbers of partitions where all topics exist."""
+    if group.topology is None:
+        return None
+    configured = group.configured
+    ready = configured.subtopologies if configured is not None and configured.is_ready else {}
+    parts = []
+    for part in group.topology.subtopologies:
+        parts.append(subtopology_of(part, ready.get(part.subtopology_id)))
+        if cost.add(1 + sum(1 for _ in part.texts)):
+            yield
+    return answers.Topology(group.topology.epoch, parts)
+
+
+def subtopology_of(part: Subtopology, ready: ConfiguredSubtopology | None) -> answers.Subtopology:
+    sources: Iterable[InternalTopic] = part.repartition_source_topics
+    changelogs: Iterable[InternalTopic] = part.state_changelog_topics
+    if ready is not None:
+        sources, changelogs = ready.repartition_source_topics.values(), ready.state_changelog_topics.values()
+    return answers.Subtopology(
+        part.subtopology_id,
+        sorted(part.source_topics),
+        sorted(part.repartition_sink_topics),
+        infos_of(changelogs),
+        infos_of(sources),
+    )
+
+
+def infos_of(topics: Iterable[InternalTopic]) -> list[answers.TopicInfo]:
+    return [
+        answers.TopicInfo(
+            topic.name,
+            topic.partitions,
+            topic.replication_factor,
+            [answers.KeyValue(key, value) for key, value in topic.configs],
+        )
+        for topic in sorted(topics, key=lambda topic: topic.name)
+    ]
+
+
+def member_of(member: StreamsMember, target: TaskTarget) -> answers.Member:
+    endpoint = member.endpoint
+    return answers.Member(
+        member.member_id,
+        member.epoch,
+        member.instance_id,
+        member.rack_id,
+        member.client_id,
+        member.client_host,
+        member.topology_epoch,
+        member.process_id,
+        None if endpoint is None else answers.Endpoint(endpoint.host, endpoint.port),
+        [answers.KeyValue(key, value) for key, value in member.client_tags],
+        assignment=assignment_of(member.assigned.tasks),
+        target_assignment=assignment_of(target),
+    )
+
+
+def assignment_of(tasks: TaskTarget) -> answers.Assignment:
+    return answers.Assignment(ids_of(tasks.active), ids_of(tasks.standby), ids_of(tasks.warmup))
+
+
+def ids_of(tasks: Tasks) -> list[answers.TaskIds]:
+    return [answers.TaskIds(part, sorted(partitions)) for part, partitions in sorted(tasks.items())]
