@@ -1,15 +1,14 @@
 """StreamsGroupHeartbeat (88): a thread of a Kafka Streams application joins its group, stays or leaves (KIP-1071).
 
 - Epoch 0 joins and brings the topology, -1 leaves; otherwise it is the member's epoch.
-- The answer names the member's epoch, and when it is to heartbeat again: sooner while the group waits for an assignment
-  or for internal topics (kavka.group.rebalance.heartbeat.interval.ms), where Apache Kafka always says the same.
+- The answer names the member's epoch, and when it is to heartbeat again: sooner while the group waits for a target or
+  for internal topics (kavka.group.rebalance.heartbeat.interval.ms), where Apache Kafka always says the same.
 - It has the member's tasks where it joins, where they have changed, and where what it owns shows that it has not heard
   of them; Apache Kafka does not say them again to a member whose answer was lost.
 - What keeps the application from its work is a status: STALE_TOPOLOGY, MISSING_SOURCE_TOPICS,
   INCORRECTLY_PARTITIONED_TOPICS, MISSING_INTERNAL_TOPICS, SHUTDOWN_APPLICATION, ASSIGNMENT_DELAYED.
 - Internal topics that are missing are created behind the answer in the name of the client, which needs CREATE on the
-  cluster or on all of them. Those that cannot be made are tried again after two heartbeat intervals, and the status says
-  why.
+  cluster or on all of them. One that cannot be made is tried again after two heartbeat intervals; the status says why.
 - A member that is behind in endpoint_information_epoch hears which partitions each endpoint of the group serves.
 - A classic group without members becomes a streams group and keeps its offsets. Any other group of another protocol is
   GROUP_ID_NOT_FOUND.

@@ -20,8 +20,8 @@ FENCE_AGAIN_MS: Final = 1_000
 
 
 class MemberFencing(Generic[G, C]):
-    """Has the timers of all members. `fence` prepares the end of a member, and raises UNKNOWN_MEMBER_ID where the member
-    has gone, or what its timer was started for is not due any more.
+    """Has the timers of all members. `fence` prepares the end of a member, and raises UNKNOWN_MEMBER_ID where the
+    member has gone, or what its timer was started for is not due any more.
     """
 
     def __init__(

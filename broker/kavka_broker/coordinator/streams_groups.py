@@ -236,7 +236,7 @@ class StreamsGroups:
         elif change.revokes_ms >= 0:
             self._expect_revocation(group.group_id, group.members[change.member_id])
         if change.delay_ms is not None and group.group_id not in self._delays:
-            self._delay(group.group_id, change.delay_ms)
+            self._delays[group.group_id] = self._after(change.delay_ms, self._assign, group.group_id)
 
     def _expect_revocation(self, group_id: str, member: StreamsMember) -> None:
         delay_ms = member.rebalance_timeout_ms
@@ -252,9 +252,6 @@ class StreamsGroups:
         return Command(group, partial(rules.fence, member=member), self._around())
 
     # --- the first target ---------------------------------------------------------------------------------------
-
-    def _delay(self, group_id: str, delay_ms: int) -> None:
-        self._delays[group_id] = self._after(delay_ms, self._assign, group_id)
 
     def _stop_delay(self, group_id: str) -> None:
         delay = self._delays.pop(group_id, None)

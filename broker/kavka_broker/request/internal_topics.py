@@ -46,7 +46,7 @@ class InternalTopics:
             del self._failed[next(iter(self._failed))]
 
     def failure(self, name: str, now_ms: float) -> str | None:
-        """Why a topic could not be created a moment ago; None where that is not so."""
+        """Return the reason that a topic could not be created a moment ago; None where that is not so."""
         failed = self._failed.get(name)
         if failed is None:
             return None

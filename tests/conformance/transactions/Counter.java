@@ -20,7 +20,7 @@ public class Counter {
         settings.put(StreamsConfig.PROCESSING_GUARANTEE_CONFIG, StreamsConfig.EXACTLY_ONCE_V2);
         settings.put(StreamsConfig.COMMIT_INTERVAL_MS_CONFIG, 50);
         settings.put(StreamsConfig.STATESTORE_CACHE_MAX_BYTES_CONFIG, 0);
-        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, 3);
+        settings.put(StreamsConfig.REPLICATION_FACTOR_CONFIG, Integer.getInteger("replication.factor", 3));
         settings.put(StreamsConfig.NUM_STREAM_THREADS_CONFIG, 2);
         String protocol = System.getProperty("group.protocol", "classic");
         settings.put(StreamsConfig.GROUP_PROTOCOL_CONFIG, protocol);

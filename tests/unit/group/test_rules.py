@@ -21,6 +21,8 @@ from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitK
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 from kavka_broker.protocol.messages.group.streams_group_metadata_key import StreamsGroupMetadataKey
 from kavka_broker.protocol.messages.group.streams_group_metadata_value import StreamsGroupMetadataValue
+from kavka_broker.protocol.messages.group.streams_group_topology_key import StreamsGroupTopologyKey
+from kavka_broker.protocol.messages.group.streams_group_topology_value import StreamsGroupTopologyValue
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from tests.unit.group.world import World
 
@@ -213,12 +215,20 @@ def test_the_leader_of_a_record_leads_and_otherwise_the_first_member() -> None:
     assert restore("g", GroupMetadataValue(leader="gone")).leader_id is None
 
 
-def test_a_group_that_has_lost_its_record_of_another_kind_is_classic() -> None:
+def test_a_group_that_has_lost_its_records_of_another_kind_is_classic_by_its_offsets() -> None:
     image = GroupImage()
-    image.replay(StreamsGroupMetadataKey("g"), StreamsGroupMetadataValue())
-    assert image.type_of(ClassicGroup("g")) == STREAMS
+    image.replay(OffsetCommitKey("g", "t", 0), OffsetCommitValue(offset=7))
+    image.replay(StreamsGroupMetadataKey("g"), StreamsGroupMetadataValue(2))
+    image.replay(StreamsGroupTopologyKey("g"), StreamsGroupTopologyValue())
+    list(image.finish_loading())
+    assert not image.groups
+    assert [image.type_of(group) for group in image.streams_groups.values()] == [STREAMS]
     image.replay(StreamsGroupMetadataKey("g"), None)
-    assert image.type_of(ClassicGroup("g")) == CLASSIC
+    image.replay(StreamsGroupTopologyKey("g"), None)
+    list(image.finish_loading())
+    found = image.find("g")
+    assert found is not None
+    assert image.type_of(found) == CLASSIC
 
 
 @pytest.mark.parametrize("is_first", [True, False])

@@ -87,6 +87,13 @@ class World:
     def group(self) -> StreamsGroup:
         return self.groups.get(GROUP) or StreamsGroup(GROUP)
 
+    def state(self) -> str:
+        return self.group.state.value
+
+    def targets(self) -> int:
+        """How many targets have been computed."""
+        return self.computed
+
     def member(self, name: str) -> StreamsMember:
         return self.group.members[self.clients[name].member_id]
 
@@ -185,7 +192,7 @@ class World:
         self.groups, self.delay_ends_ms = groups, None
 
     def advance(self, by_ms: int) -> None:
-        """Let time pass: a first target is computed, sessions end, and members that close tasks too slowly are fenced."""
+        """Let time pass: a first target is computed, sessions end, and members that are slow to close are fenced."""
         self.now_ms += by_ms
         if self.delay_ends_ms is not None and self.delay_ends_ms <= self.now_ms:
             self.delay_ends_ms = None

@@ -77,7 +77,7 @@ _BROKER: Final = {
     "group.consumer.min.heartbeat.interval.ms": "The shortest interval that a group's own config may give.",
     "group.consumer.min.session.timeout.ms": "The shortest session that a group's own config may give.",
     "group.consumer.session.timeout.ms": "How long a member of the new protocol may be silent before it is fenced.",
-    "group.coordinator.rebalance.protocols": "With `consumer`, groups of the new protocol (KIP-848) are served.",
+    "group.coordinator.rebalance.protocols": "`consumer`: groups of KIP-848 are served; `streams`: those of KIP-1071.",
     "group.initial.rebalance.delay.ms": "How long a new group waits for more members before its first rebalance.",
     "group.max.session.timeout.ms": "The longest session that a member may ask for.",
     "group.max.size": "How many members a group may have.",

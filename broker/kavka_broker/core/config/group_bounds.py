@@ -1,4 +1,4 @@
-"""The bounds of the settings of groups of the newer protocols (KIP-848, KIP-932, KIP-1071), as a broker's file may set them."""
+"""The bounds of the settings of groups of the newer protocols (KIP-848, KIP-932, KIP-1071), as a file may set them."""
 
 from collections.abc import Callable
 from typing import Final

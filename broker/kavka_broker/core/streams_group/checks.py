@@ -74,7 +74,7 @@ def check_heartbeat(request: sent.StreamsGroupHeartbeatRequest) -> None:
 
 
 def _check_supported(request: sent.StreamsGroupHeartbeatRequest) -> None:
-    """Check that nothing is asked for that Apache Kafka 4.3 has in the protocol and does not serve. Raises BrokerError."""
+    """Check that nothing is asked for that Apache Kafka 4.3 refuses, though the protocol has it. Raises BrokerError."""
     if request.instance_id is not None:
         raise _invalid("Static membership is not yet supported.")
     if request.task_offsets is not None:
