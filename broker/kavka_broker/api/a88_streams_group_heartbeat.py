@@ -27,13 +27,13 @@ from functools import partial
 from kavka_broker.coordinator.group_commands import StreamsHeard
 from kavka_broker.coordinator.streams_groups import is_served
 from kavka_broker.core.metadata.image.topics import Topics
-from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat, owned_tasks
+from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat
 from kavka_broker.core.streams_group.configured_topology import ConfiguredTopology
 from kavka_broker.core.streams_group.endpoint_partitions import endpoint_partitions
 from kavka_broker.core.streams_group.heartbeat import StreamsChange
 from kavka_broker.core.streams_group.state import Endpoint, StreamsGroup, StreamsMember
 from kavka_broker.core.streams_group.statuses import StatusCode
-from kavka_broker.core.streams_group.tasks import Tasks, TaskTarget
+from kavka_broker.core.streams_group.tasks import Tasks
 from kavka_broker.core.streams_group.topology import InternalTopic
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
@@ -68,10 +68,9 @@ def streams_group_heartbeat(
 
 
 def heartbeat_of(request: StreamsGroupHeartbeatRequest, client: Client) -> StreamsHeartbeat:
-    owned, endpoint, tags = None, request.user_endpoint, request.client_tags
-    if request.active_tasks is not None:
-        roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
-        owned = TaskTarget(*map(owned_tasks, roles))
+    endpoint, tags = request.user_endpoint, request.client_tags
+    roles = (request.active_tasks, request.standby_tasks, request.warmup_tasks)
+    reported = tuple(role for role in roles if role is not None)
     return StreamsHeartbeat(
         request.group_id,
         request.member_id,
@@ -81,7 +80,7 @@ def heartbeat_of(request: StreamsGroupHeartbeatRequest, client: Client) -> Strea
         rack_id=request.rack_id,
         rebalance_timeout_ms=request.rebalance_timeout_ms,
         topology=request.topology,
-        owned=owned,
+        reported=reported or None,
         process_id=request.process_id,
         endpoint=None if endpoint is None else Endpoint(endpoint.host, endpoint.port),
         client_tags=None if tags is None else tuple(sorted({tag.key: tag.value for tag in tags}.items())),

@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.streams_group_describe_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.registry import api
-from kavka_broker.request.request_parts import Each
+from kavka_broker.request.split_requests import Each
 
 MEMBER_COST = 3  # of a slice
 

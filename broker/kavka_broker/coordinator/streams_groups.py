@@ -125,9 +125,7 @@ class StreamsGroups:
             return self._leave(beat)
         group = self._groups.get(beat.group_id)
         is_steady = group is not None and rules.is_steady(group, beat, settings, self._topics.changes)
-        is_large = not is_steady and rules.is_large(
-            group or StreamsGroup(beat.group_id), self._topics.topics, beat.topology, beat.owned
-        )
+        is_large = not is_steady and rules.is_large(group or StreamsGroup(beat.group_id), self._topics.topics, beat)
         outcome = self._commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
         if not isinstance(outcome, tuple):
             return self._heard_later(beat.group_id, outcome, settings)

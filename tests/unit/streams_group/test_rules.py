@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.streams_group import heartbeat as rules
-from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat
+from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat, with_owned
 from kavka_broker.core.streams_group.settings import StreamsGroupSettings
 from kavka_broker.core.streams_group.state import Endpoint, MemberState
 from kavka_broker.core.streams_group.statuses import StatusCode
@@ -359,16 +359,27 @@ def test_endpoints_are_told_once_until_they_move() -> None:
     assert world.group.endpoints == 2
 
 
+def beat(**said: Any) -> StreamsHeartbeat:
+    return StreamsHeartbeat(GROUP, "m", 0, **said)
+
+
 # --- sizes ----------------------------------------------------------------------------------------------------------
 
 
 def test_a_large_topology_is_worked_out_in_a_thread() -> None:
     world = World()
-    assert not rules.is_large(world.group, world.topics, topology())
+    assert not rules.is_large(world.group, world.topics, beat(topology=topology()))
     many = sent.Topology(0, [sent.Subtopology(str(number), ["t"]) for number in range(300)])
-    assert rules.is_large(world.group, world.topics, many)
+    assert rules.is_large(world.group, world.topics, beat(topology=many))
     configs = [sent.KeyValue("k", "v")] * 200
     one = sent.Topology(0, [sent.Subtopology("0", ["t"], state_changelog_topics=[sent.TopicInfo("c", 0, 0, configs)])])
-    assert rules.is_large(world.group, world.topics, one)
+    assert rules.is_large(world.group, world.topics, beat(topology=one))
+    report: tuple[list[sent.TaskIds], ...] = ([sent.TaskIds("0", list(range(300)))], [], [])
+    assert rules.is_large(world.group, world.topics, beat(reported=report))
     world.topics.grow("t", 300)
-    assert rules.is_large(world.group, world.topics, topology())
+    assert rules.is_large(world.group, world.topics, beat(topology=topology()))
+
+
+def test_tasks_that_are_reported_in_parts_are_put_together() -> None:
+    parts = [sent.TaskIds("0", [1]), sent.TaskIds("1", []), sent.TaskIds("0", [2, 1])]
+    assert with_owned(beat(reported=(parts, [], []))).owned == TaskTarget({"0": frozenset({1, 2})})

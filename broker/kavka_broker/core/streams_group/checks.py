@@ -3,8 +3,8 @@
 The words are close to Apache Kafka's, because people search for them.
 """
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from kavka_broker.core.consumer_group.state import LEFT_FOR_A_WHILE_EPOCH
 from kavka_broker.core.streams_group.configured_topology import ConfiguredTopology
@@ -14,7 +14,7 @@ from kavka_broker.core.streams_group.tasks import TaskTarget
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import streams_group_heartbeat_request as sent
 
-__all__ = ["StreamsHeartbeat", "check_epoch", "check_heartbeat", "check_tasks", "member_of"]
+__all__ = ["StreamsHeartbeat", "check_epoch", "check_heartbeat", "check_tasks", "member_of", "with_owned"]
 
 MEMBER_ID_LENGTH_MAX = 255
 
@@ -23,7 +23,7 @@ MEMBER_ID_LENGTH_MAX = 255
 class StreamsHeartbeat:
     """A heartbeat as its member sent it. None stands for what it does not say: that stays as it is.
 
-    `topology` is still the message: a large one is read in a thread.
+    `topology` and `reported` are still parts of the message: large ones are read in a thread, `reported` as `owned`.
     """
 
     group_id: str
@@ -35,6 +35,7 @@ class StreamsHeartbeat:
     rebalance_timeout_ms: int = -1  # -1: not said
     topology: sent.Topology | None = None
     owned: TaskTarget | None = None
+    reported: tuple[Sequence[sent.TaskIds], ...] | None = None  # the tasks that it owns, of each role
     process_id: str | None = None
     endpoint: Endpoint | None = None
     client_tags: tuple[tuple[str, str], ...] | None = None
@@ -160,10 +161,16 @@ def member_of(group: StreamsGroup, member_id: str) -> StreamsMember:
     return member
 
 
-def owned_tasks(tasks: Sequence[sent.TaskIds] | None) -> Mapping[str, frozenset[int]]:
-    """The tasks of a role as a member reports them."""
-    owned = dict[str, frozenset[int]]()
-    for part in tasks or ():
+def with_owned(beat: StreamsHeartbeat) -> StreamsHeartbeat:
+    """The heartbeat with the tasks that its member reports."""
+    if beat.reported is None:
+        return beat
+    return replace(beat, owned=TaskTarget(*map(_owned_tasks, beat.reported)), reported=None)
+
+
+def _owned_tasks(tasks: Sequence[sent.TaskIds]) -> dict[str, frozenset[int]]:
+    owned = dict[str, set[int]]()
+    for part in tasks:
         if part.partitions:
-            owned[part.subtopology_id] = owned.get(part.subtopology_id, frozenset()).union(part.partitions)
-    return owned
+            owned.setdefault(part.subtopology_id, set()).update(part.partitions)
+    return {part: frozenset(partitions) for part, partitions in owned.items()}

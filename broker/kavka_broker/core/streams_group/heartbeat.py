@@ -9,14 +9,15 @@ The first target of a group waits for `initial_rebalance_delay_ms`, so that more
 `assignment_interval_ms`. A topology whose topics are missing, or do not fit, has no tasks.
 """
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from kavka_broker.core.consumer_group.heartbeat import AT_ONCE_STEPS_MAX, NO_ROOM, Surroundings, interval_ms, is_due
 from kavka_broker.core.consumer_group.subscribed_topics import Topics, metadata_hash
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.streams_group.assignor import TaskMember, sticky
-from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_epoch, check_tasks, member_of
+from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_epoch, check_tasks, member_of, with_owned
 from kavka_broker.core.streams_group.configured_topology import ConfiguredTopology, configure
 from kavka_broker.core.streams_group.reconciliation import reconcile
 from kavka_broker.core.streams_group.records import (
@@ -79,31 +80,40 @@ class StreamsChange:
     group: StreamsGroup | None = None  # as the command has left it; the shell sets it
 
 
-def is_large(
-    group: StreamsGroup, topics: Topics, topology: sent.Topology | None = None, owned: TaskTarget | None = None
-) -> bool:
-    """Whether a change of the group looks at more than `AT_ONCE_STEPS_MAX`. Its member then sends a topology, and the
-    tasks that it owns.
-    """
-    steps = len(group.members) + (0 if owned is None else owned.count)
+def is_large(group: StreamsGroup, topics: Topics, beat: StreamsHeartbeat | None = None) -> bool:
+    """Whether a change of the group, by this heartbeat where there is one, looks at more than `AT_ONCE_STEPS_MAX`."""
+    steps, topology = len(group.members), None if beat is None else beat.topology
+    names: list[str] = []
     if group.topology is not None:
         steps += group.topology.texts
-    names = [] if group.topology is None else list(group.topology.subtopology_of)
+        names += group.topology.subtopology_of
+    if beat is not None and beat.reported is not None:
+        steps += _reported(beat.reported)
     if topology is not None:
         steps += len(topology.subtopologies)
         if steps > AT_ONCE_STEPS_MAX:
             return True
-        for part in topology.subtopologies:
-            steps += _size_of(part)
+        for subtopology in topology.subtopologies:
+            steps += _size_of(subtopology)
             if steps > AT_ONCE_STEPS_MAX:
                 return True
-            names += part.source_topics
+            names += subtopology.source_topics
     if steps > AT_ONCE_STEPS_MAX:
         return True
     if group.configured is not None:
-        steps += sum(part.tasks for part in group.configured.subtopologies.values())
+        steps += sum(configured.tasks for configured in group.configured.subtopologies.values())
     steps += sum(len(topic.partitions) for topic in filter(None, map(topics.get, names)))
     return steps > AT_ONCE_STEPS_MAX
+
+
+def _reported(roles: Iterable[Sequence[sent.TaskIds]]) -> int:
+    """How many tasks a member reports; no more are counted than make it large."""
+    steps = 0
+    for part in chain.from_iterable(roles):
+        steps += 1 + len(part.partitions)
+        if steps > AT_ONCE_STEPS_MAX:
+            break
+    return steps
 
 
 def _size_of(part: sent.Subtopology) -> int:
@@ -129,6 +139,7 @@ def is_steady(group: StreamsGroup, beat: StreamsHeartbeat, settings: StreamsGrou
         and beat.epoch == member.epoch
         and beat.topology is None
         and beat.owned is None
+        and beat.reported is None
         and group.configured is not None
         and group.topics_seen == topics_seen
         and group.epoch == group.assignment_epoch
@@ -149,7 +160,7 @@ def heartbeat(
     """Decide on the heartbeat of a member that stays or joins. Raises BrokerError. `is_delayed`: the first target of
     the group still waits.
     """
-    change = StreamsChange(shutdown_by=group.shutdown_by)
+    change, beat = StreamsChange(shutdown_by=group.shutdown_by), with_owned(beat)
     is_empty = not group.members
     if beat.joins and len(group.members) >= settings.members_max:
         problem = f"The streams group has reached its maximum capacity of {settings.members_max} members."
