@@ -10,7 +10,7 @@ from typing import Final
 
 from kavka_broker.core.streams_group.topology import InternalTopic
 from kavka_broker.dispatch.automatic_topics import FINE, ask_to_create, creator_of, report_refusals
-from kavka_broker.loop.steps import paid
+from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.tasks import watch
 from kavka_broker.membership.topic_creation import CREATE_MS_MAX, TOGETHER_MAX
 from kavka_broker.protocol.errors import ErrorCode
