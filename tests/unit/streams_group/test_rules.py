@@ -383,3 +383,16 @@ def test_a_large_topology_is_worked_out_in_a_thread() -> None:
 def test_tasks_that_are_reported_in_parts_are_put_together() -> None:
     parts = [sent.TaskIds("0", [1]), sent.TaskIds("1", []), sent.TaskIds("0", [2, 1])]
     assert with_owned(beat(reported=(parts, [], []))).owned == TaskTarget({"0": frozenset({1, 2})})
+
+
+# --- records --------------------------------------------------------------------------------------------------------
+
+
+def test_states_of_members_have_kafkas_numbers() -> None:
+    """`org.apache.kafka.coordinator.group.streams.MemberState`."""
+    assert {state.name: state.value for state in MemberState} == {
+        "STABLE": 1,
+        "UNREVOKED_TASKS": 2,
+        "UNRELEASED_TASKS": 3,
+        "UNKNOWN": 127,
+    }

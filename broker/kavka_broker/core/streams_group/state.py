@@ -42,9 +42,9 @@ NOBODY: Final[Mapping[str, None]] = {}
 class MemberState(IntEnum):
     """The state of a member, by the numbers of its record."""
 
-    STABLE = 0  # has all of its target that it may have
-    UNREVOKED_TASKS = 1  # has yet to give tasks up
-    UNRELEASED_TASKS = 2  # waits for tasks that others have yet to give up
+    STABLE = 1  # has all of its target that it may have
+    UNREVOKED_TASKS = 2  # has yet to give tasks up
+    UNRELEASED_TASKS = 3  # waits for tasks that others have yet to give up
     UNKNOWN = 127  # written by a later release
 
 
