@@ -14,9 +14,12 @@ from kavka_audit.lake.own_files import MADE
 from kavka_audit.lake.snapshot import Rows, Snapshot, keep
 from kavka_audit.questions.query_runner import Settings, Table, questions
 from kavka_audit.report.answers import answer
+from kavka_audit.report.chain_summary import Chains
+from kavka_audit.report.csv_files import write_csv
 from kavka_audit.report.metrics import metrics
 from kavka_audit.report.openlineage import lineage_events, uses_of
-from kavka_audit.report.page import page
+from kavka_audit.report.page import Beside, page
+from kavka_audit.report.previous import read_previous, write_previous
 
 KEEP_DAYS: Final = 400
 """How long rows are kept, unless said otherwise: a year and what it takes to compare it with the one before."""
@@ -69,8 +72,15 @@ def refresh(
         tables = engine.ask(lake, settings, ROWS_READ)
         note(lake)
         engine.retain(lake, settings.now_ms, keep_days)
-        lake.put(lake.directory / PAGE, page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold).encode())
-        figures = metrics(snapshot.name or snapshot.cluster_id, settings.now_ms, so_far, tables)
+        for table in sorted(lake.tables.glob("*.parquet")):
+            if table.stem in tables:
+                write_csv(lake, table.stem)
+        chains = chains_of(lake, settings.now_ms)
+        beside = Beside(snapshot.name, chains, read_previous(lake))
+        made = page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold, beside)
+        lake.put(lake.directory / PAGE, made.encode())
+        write_previous(lake, settings.now_ms, tables)
+        figures = metrics(snapshot.name or snapshot.cluster_id, settings.now_ms, so_far, tables, chains)
         lake.put(lake.directory / METRICS, figures.encode())
         lake.put(lake.directory / LINEAGE, _lineage(lake, snapshot, settings.now_ms).encode())
         texts = besides(tables)
@@ -78,6 +88,15 @@ def refresh(
             _write(lake, name, text)
     besides_made = frozenset(name for name, text in texts.items() if text)
     return Outcome(so_far, tables, f"{lake.name}/{PAGE}", besides_made, [lake.named(file) for file in lake.unknown])
+
+
+def chains_of(lake: Lake, now_ms: int) -> Chains | None:
+    """Return what the tables know of the chains; None where nothing looks at them. Raises LakeError."""
+    if lake.table_format != "delta":
+        return None
+    from kavka_audit.delta.chain_rows import summary_of
+
+    return summary_of(lake, now_ms)
 
 
 def _write(lake: Lake, name: str, text: str) -> None:

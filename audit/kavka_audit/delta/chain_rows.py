@@ -1,6 +1,7 @@
 """The rows of the table `chains`, by DuckDB."""
 
 import json
+from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict
 from typing import Final
@@ -11,6 +12,8 @@ from kavka_audit.delta.chain_states import ChainState, Place
 from kavka_audit.delta.columns import CHAINS, TIME_MAX_MS, checked
 from kavka_audit.delta.tables import Table, Tables, relation
 from kavka_audit.lake.database import connected
+from kavka_audit.lake.directory import Lake
+from kavka_audit.report.chain_summary import Chains
 
 SQL_TYPES: Final = {"integer": "INTEGER", "long": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
 TIMES: Final = {"last_time": "last_ms", "read_time": "read_ms"}
@@ -28,6 +31,14 @@ def known_chains(table: Table) -> dict[Place, ChainState]:
         rows = relation(connection, files).project(", ".join(columns))
         states = [ChainState(**dict(zip(rows.columns, row, strict=True))) for row in rows.fetchall()]
     return {state.place: state for state in states}
+
+
+def summary_of(lake: Lake, now_ms: int) -> Chains:
+    """Return what a page says of the chains. A time after that of the run counts as that of the run."""
+    states = known_chains(Tables(lake).chains).values()
+    damaged = [f"{state.source} ({state.fault} at {state.fault_sequence})" for state in states if state.damages]
+    last_ms = max((min(state.last_ms, now_ms) for state in states), default=0)
+    return Chains(dict(Counter(state.verdict for state in states)), sorted(damaged), last_ms)
 
 
 def offsets_behind(tables: Tables, topic_id: str) -> dict[int, int]:

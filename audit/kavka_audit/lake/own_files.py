@@ -12,14 +12,16 @@ from typing import Final
 PART: Final = ".part"
 TABLES: Final = ("entries", "counts")
 CLAIM: Final = "lake.json"
-MADE: Final = ("report.html", "lineage.jsonl", "metrics.prom", "quotas.yaml", "cut.parquet")
+COUNTS_OF_ANSWERS: Final = "answers.json"
+"""What a run leaves for the next one to say what has changed."""
+MADE: Final = ("report.html", "lineage.jsonl", "metrics.prom", "quotas.yaml", "cut.parquet", COUNTS_OF_ANSWERS)
 """What a run writes beside the tables."""
 MAGIC: Final = b"PAR1"
 FOOTER_BYTES: Final = 8
 """The length of a Parquet file's description of itself, and the magic behind it."""
 _RANGE: Final = re.compile(r"[0-9]+-[0-9]{20}-[0-9]{20}\.parquet")
 _PART_OF_RANGE: Final = re.compile(r"[0-9]+-[0-9]{20}-[0-9]{20}(?:\.parquet)?\.part(?:\.[a-z0-9]+\.lines\.part)?")
-_PART_OF_TABLE: Final = re.compile(r"[a-z0-9_]+\.(?:parquet|json)(?:\.lines)?\.part")
+_PART_OF_TABLE: Final = re.compile(r"[a-z0-9_]+\.(?:parquet|json|csv)(?:\.lines)?\.part")
 _STAGE: Final = re.compile(r"spark-[0-9a-f]{32}-[a-z_]+\.part")
 _PARTS_OF_MADE: Final = frozenset(f"{name}{more}{PART}" for name in (CLAIM, *MADE) for more in ("", ".lines"))
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.questions.query_runner import Table
+from kavka_audit.report.chain_summary import Chains
 
 SERIES_MAX: Final = 200
 """Topics and tiers that have series of their own."""
@@ -20,6 +21,8 @@ FAMILIES: Final[Mapping[str, str]] = {
     "kavka_analytics_dead_records": "Records that the last run took in and that are no entries of a trail.",
     "kavka_analytics_gaps": "Places at which the trail does not tell everything, by kind, as in the table audit_gaps.",
     "kavka_analytics_gap_entries": "Entries that are not told at those places.",
+    "kavka_analytics_chains": "Chains of the trail by verdict, where tables of Delta Lake look at them.",
+    "kavka_analytics_answer_rows": "Rows of each answer.",
     "kavka_analytics_completeness_ratio": "Share of the expected records that are there, over a day of closed buckets.",
     "kavka_analytics_missing_records": "Expected records that are not there, over a day of closed buckets.",
     "kavka_analytics_duplicate_records": "Records that are there more often than expected, over a day.",
@@ -27,6 +30,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "kavka_analytics_omitted_series": "Topics and tiers that have no series, as there are too many.",
 }
 GAPS: Final = ("missing", "unended", "lost", "missed", "dead", "silent", "untold", "unnamed")
+VERDICTS: Final = ("sound", "damaged", "unchecked")
 OF_TOPIC: Final = {
     "kavka_analytics_completeness_ratio": "completeness",
     "kavka_analytics_missing_records": "missing",
@@ -45,7 +49,9 @@ class Sample:
     value: float
 
 
-def metrics(cluster: str, now_ms: int, ingested: Ingested, tables: Mapping[str, Table]) -> str:
+def metrics(
+    cluster: str, now_ms: int, ingested: Ingested, tables: Mapping[str, Table], chains: Chains | None = None
+) -> str:
     """Return the file."""
     of_cluster: Labels = (("cluster", cluster),)
     samples = [
@@ -55,6 +61,8 @@ def metrics(cluster: str, now_ms: int, ingested: Ingested, tables: Mapping[str, 
         Sample("kavka_analytics_dead_records", of_cluster, ingested.dead),
         *_gaps(of_cluster, tables["audit_gaps"].dicts()),
         *_topics(of_cluster, tables["topic_completeness"]),
+        *_answers(of_cluster, tables),
+        *_chains(of_cluster, chains),
     ]
     return "".join(f"{line}\n" for line in _lines(samples))
 
@@ -76,6 +84,18 @@ def _topics(of_cluster: Labels, table: Table) -> Iterator[Sample]:
             labels = *of_cluster, ("topic", row["topic"]), ("tier", row["tier"]), ("group", row["name"])
             yield Sample(name, labels, row[column])
     yield Sample("kavka_analytics_omitted_series", of_cluster, table.count - len(shown))
+
+
+def _answers(of_cluster: Labels, tables: Mapping[str, Table]) -> Iterator[Sample]:
+    for name, table in sorted(tables.items()):
+        yield Sample("kavka_analytics_answer_rows", (*of_cluster, ("answer", name)), table.count)
+
+
+def _chains(of_cluster: Labels, chains: Chains | None) -> Iterator[Sample]:
+    """Without a look at the chains there is no figure: 0 damaged ones would be a claim."""
+    if chains is not None:
+        for verdict in VERDICTS:
+            yield Sample("kavka_analytics_chains", (*of_cluster, ("verdict", verdict)), chains.counts.get(verdict, 0))
 
 
 def _lines(samples: Iterable[Sample]) -> Iterator[str]:

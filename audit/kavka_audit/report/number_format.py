@@ -7,6 +7,38 @@ from typing import Any, Final
 STEP: Final = 1024
 UNITS: Final = ("B", "KiB", "MiB", "GiB", "TiB", "PiB")
 SIZES: Final = ("bytes", "written_bytes", "read_bytes", "demand", "rate", "quota_limit", "fitting_limit")
+HEADINGS: Final[Mapping[str, str]] = {
+    "address": "from",
+    "batches": "requests",
+    "bucket_ms": "ten minutes from",
+    "cents": "amount",
+    "client_id": "client",
+    "config_key": "setting",
+    "config_previous": "before",
+    "config_value": "after",
+    "demand": "demand a second",
+    "denied": "refused",
+    "end_ms": "until",
+    "entity": "quota of",
+    "first_ms": "first",
+    "fitting_limit": "limit that fits",
+    "is_closed": "final",
+    "is_new": "new",
+    "last_ms": "last",
+    "last_principal": "last used by",
+    "name": "group",
+    "quota_limit": "limit",
+    "quota_type": "limits",
+    "read_bytes": "read",
+    "resource_type": "kind",
+    "start_ms": "from",
+    "throttle_time_ms": "delay",
+    "throttle_time_ms_max": "longest delay",
+    "times_the_mean": "times the mean",
+    "was_allowed": "allowed at other times",
+    "written_bytes": "written",
+}
+"""What stands above a column on the page, where its name in the table reads badly."""
 DURATIONS: Final = ("throttle_time_ms", "throttle_time_ms_max")
 
 
@@ -36,6 +68,11 @@ def tier(row: Mapping[str, Any]) -> str:
 def moment(time_ms: int) -> str:
     """Return a moment in UTC, to the second."""
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
+
+
+def heading(column: str) -> str:
+    """Return what stands above a column on the page."""
+    return HEADINGS.get(column, column.removesuffix("_ms").replace("_", " "))
 
 
 def cell(column: str, value: Any) -> str:

@@ -1,8 +1,9 @@
 """Who writes what and who reads it as events of OpenLineage 2-0-2, a line each, for catalogues that know the format.
 
 A principal is a job: its inputs are the topics that it has read, its outputs those that it has written, with the bytes
-that the trail tells. Each run of the analytics tells one run of each job, from its first use to now: OpenLineage wants
-a start and an end of each, although clients of Kafka mostly have none. A topic is a dataset of `kafka://HOST:PORT`, and
+that the trail tells. A run of a job lasts as long as it uses the same topics, and its id follows from these: so each run
+of the analytics tells the same run again, with its sums to date, and a catalogue that takes it in counts nothing twice.
+Another topic makes another run. OpenLineage wants a start and an end of each, although clients of Kafka mostly have none. A topic is a dataset of `kafka://HOST:PORT`, and
 has an event of its own where its owner is known.
 """
 
@@ -73,7 +74,8 @@ def lineage_events(cluster: str, now_ms: int, uses: Sequence[Use], owners: Mappi
 def _runs(namespace: str, now_ms: int, uses: Iterable[Use]) -> Iterator[Json]:
     for principal, found in groupby(uses, lambda use: use.principal):
         used = list(found)
-        run = {"runId": str(uuid.uuid5(uuid.NAMESPACE_URL, f"{namespace}/{principal}/{now_ms}"))}
+        edges = json.dumps([namespace, principal, sorted((use.operation, use.topic) for use in used)])
+        run = {"runId": str(uuid.uuid5(uuid.NAMESPACE_URL, edges))}
         what = {
             "job": {"namespace": namespace, "name": principal, "facets": {"jobType": _facet("jobType", **STREAMING)}},
             "inputs": [_input(namespace, use) for use in used if use.operation == "READ"],

@@ -26,7 +26,7 @@ from typing import Final
 from kavka_audit.lake.completeness_results import MARK
 from kavka_audit.lake.completeness_results import TABLE as VERDICTS
 from kavka_audit.lake.directory import PART, TABLES, LakeError, TablePlace, covering, span_of
-from kavka_audit.lake.own_files import CLAIM, ranges
+from kavka_audit.lake.own_files import CLAIM, COUNTS_OF_ANSWERS, ranges
 from kavka_audit.store.lease import Lease
 from kavka_audit.store.objects import Seen, Store
 
@@ -37,7 +37,7 @@ LARGE: Final = "entries"
 """The table of whose files a directory may have the names alone."""
 STAGED: Final = re.compile(rf"spark-[0-9a-f]{{32}}-[a-z_]+{re.escape(PART)}/")
 """What executors of Spark write beside the lake (`spark.storage`)."""
-CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet")
+CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet", COUNTS_OF_ANSWERS)
 """What a run reads of the one before beside ranges of the trail; all else it makes again."""
 Progress = Callable[[str], None]
 

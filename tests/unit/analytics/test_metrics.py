@@ -5,6 +5,7 @@ from pathlib import Path
 from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_audit.lake.ingest import Ingested
+from kavka_audit.report.chain_summary import Chains
 from kavka_audit.report.metrics import FAMILIES, SERIES_MAX, metrics
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.trail import NOW_MS
@@ -31,7 +32,12 @@ def test_figures_are_those_of_the_tables(tmp_path: Path) -> None:
     reader.tell()
     books.kept.add(0, [], b"foreign")
     tables = judged(tmp_path, books)
-    found = read(metrics(CLUSTER, NOW_MS, Ingested(5, 2, 3), tables))
+    assert "kavka_analytics_chains{" not in metrics(CLUSTER, NOW_MS, Ingested(), tables)
+    chains = Chains({"sound": 3, "damaged": 1}, ["1-1"], NOW_MS)
+    found = read(metrics(CLUSTER, NOW_MS, Ingested(5, 2, 3), tables, chains))
+    verdicts = [found["kavka_analytics_chains", CLUSTER, verdict] for verdict in ("sound", "damaged", "unchecked")]
+    assert verdicts == [3, 1, 0]
+    assert found["kavka_analytics_answer_rows", CLUSTER, "audit_gaps"] == tables["audit_gaps"].count
     assert found["kavka_analytics_last_success_timestamp_seconds", CLUSTER] == NOW_MS / 1000
     assert found["kavka_analytics_new_records", CLUSTER] == 5
     assert (found["kavka_analytics_dead_records", CLUSTER], found["kavka_analytics_missed_records", CLUSTER]) == (2, 3)

@@ -20,7 +20,7 @@ from kavka_audit.questions.query_runner import Settings
 from kavka_audit.report.openlineage import PRODUCER
 from kavka_audit.run import refresh
 from tests.unit.analytics.test_questions import trail_of, use
-from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At
 
 ADDRESS = "broker-1:9092"
 FACETS: dict[str, type[Any]] = {
@@ -98,3 +98,23 @@ def test_openlineages_client_reads_every_event(tmp_path: Path) -> None:
     assert shop["eventTime"] < billing["eventTime"]
     (of_dataset,) = (found["dataset"] for found in events if "dataset" in found)
     assert of_dataset["facets"]["ownership"]["owners"] == [{"name": "team:shop"}]
+
+
+def test_the_same_topics_are_the_same_run(tmp_path: Path) -> None:
+    """A catalogue that takes in each file counts no bytes twice."""
+
+    def runs(*uses: At) -> dict[str, str]:
+        refresh(
+            Lake(tmp_path / f"{len(uses)}"), trail_of(*uses), Snapshot(CLUSTER, {}), Settings(NOW_MS), lambda _: None
+        )
+        lines = (tmp_path / f"{len(uses)}" / "lineage.jsonl").read_text().splitlines()
+        return {found["job"]["name"]: found["run"]["runId"] for found in map(json.loads, lines) if "run" in found}
+
+    first = runs(use("shop", "WRITE", "orders", 300), use("billing", "READ", "orders", 300))
+    more = runs(
+        use("shop", "WRITE", "orders", 300), use("billing", "READ", "orders", 300), use("shop", "WRITE", "orders")
+    )
+    other = runs(*[use("shop", "WRITE", name) for name in ("orders", "bills")], *[use("billing", "READ", "orders")] * 2)
+    assert more == first
+    assert other["User:billing"] == first["User:billing"]
+    assert other["User:shop"] != first["User:shop"]

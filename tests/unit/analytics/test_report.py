@@ -1,26 +1,31 @@
 """The answers in a line each and the page with the evidence: figures with units, and no client's word as HTML."""
 
+import csv
 import json
 import re
+from datetime import UTC, datetime
 from html.parser import HTMLParser
 from pathlib import Path
 
 import pytest
 
+from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings, ask, questions
 from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
+from kavka_audit.report.chain_summary import Chains
 from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.number_format import cell, moment, sized
-from kavka_audit.report.page import page
+from kavka_audit.report.page import Beside, page
 from kavka_audit.report.plot import BARS_MAX, plot
-from kavka_audit.report.severity import weight
-from kavka_audit.run import ROWS_READ
+from kavka_audit.report.severity import WEIGHTS, weight, weights
+from kavka_audit.run import ROWS_READ, refresh
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
-from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers, taken_in
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers, chain_of, taken_in
 
 TEN_MINUTES_MS = 600_000
 HOSTILE = "<script>alert('1')</script>"
@@ -43,8 +48,11 @@ TAGS = {
     "th",
     "td",
     "em",
+    "i",
+    "span",
+    "script",
 }
-DRAWN = {"svg", "rect", "text", "span"}
+DRAWN = {"svg", "rect", "text"}
 
 
 class Tags(HTMLParser):
@@ -56,9 +64,11 @@ class Tags(HTMLParser):
         self.text = ""
         self.headings: list[str] = []
         self._is_heading = False
+        self.scripts = 0
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.found.add(tag)
+        self.scripts += tag == "script"
         self._is_heading = tag == "th"
 
     def handle_data(self, data: str) -> None:
@@ -134,6 +144,92 @@ def test_nothing_is_well_where_nothing_was_measured(tmp_path: Path) -> None:
     assert [weight(found[name]) for name in ("completeness", "topic_completeness")] == ["none", "none"]
     shown = page("c", NOW_MS, found, [])
     assert shown.count('<em class="none">no data</em>') == 2
+    lacking = page("c", NOW_MS, found, ["its access rules: refused", "its quotas: refused"])
+    assert lacking.count('<em class="none">no data</em>') == 2, "what was found counts, whatever else is not told"
+    nothing = answers(tmp_path / "nothing", Kept())
+    weighed = weights(nothing)
+    assert {weighed[name] for name in WEIGHTS} == {"none"}
+    assert "<b>no data</b> moved" in page("c", NOW_MS, nothing, [])
+
+
+def test_an_answer_that_the_cluster_keeps_back_is_no_good_news(tmp_path: Path) -> None:
+    found = answers(tmp_path, trail_of(use("a", "WRITE", "orders")))
+    assert weights(found)["unused_grants"] == weights(found)["denied_operations"] == "well"
+    refused = weights(found, ["its access rules: refused", "the records of partitions: refused"])
+    assert [name for name, kind in refused.items() if kind != weights(found)[name]] == [
+        "hot_partitions",
+        "unused_grants",
+    ]
+    assert refused["unused_grants"] == "none"
+
+
+def test_a_chain_without_an_end_alone_is_no_red(tmp_path: Path) -> None:
+    """A broker that was killed leaves one; entries that are missing stay red."""
+    trail = Kept()
+    for start in (1, 2):
+        trail.write(0, chain_of(1, [At(Use("User:a", "::1", "app", "WRITE", "t", 1, None))], epoch=start)[1])
+    killed = answers(tmp_path / "killed", trail, {"brokers": BROKERS[:1]})["audit_gaps"]
+    assert {row["gap"] for row in killed.dicts()} == {"unended"}
+    assert weight(killed) == "look"
+    trail.add(0, [], b"foreign")
+    assert weight(answers(tmp_path / "dead", trail, {"brokers": BROKERS[:1]})["audit_gaps"]) == "wrong"
+
+
+def test_three_figures_and_the_traffic_come_first(tmp_path: Path) -> None:
+    shown = page(CLUSTER, NOW_MS, answers(tmp_path, busy(), TABLES), [], Beside("main"))
+    figures = re.findall(r"<b>([^<]*)</b> (moved|held back|changed)<span>([^<]*)</span>", shown)
+    assert [figure[1] for figure in figures] == ["moved", "held back", "changed"]
+    assert figures[0][2] == "most by User:a"
+    assert figures[1][0] == "2"
+    assert figures[2] == ("1", "changed", "the last by User:a")
+    assert shown.index("<b>2</b>") < shown.index("<svg") < shown.index("<h2>Security") < shown.index("<section")
+    assert {"Security", "Cost", "Capacity", "Hygiene"} <= {*re.findall("<h2>([A-Z][a-z]+)</h2>", shown)}
+    assert f"Cluster main ({CLUSTER})" in shown
+
+
+def test_chains_are_said_to_hold_where_they_were_looked_at(tmp_path: Path) -> None:
+    found = answers(tmp_path, busy(), TABLES)
+    assert '<em class="none">Chains were not looked at' in page(CLUSTER, NOW_MS, found, [])
+    sound = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"sound": 2}, (), NOW_MS)))
+    assert f'<em class="well">2 chains verified until {moment(NOW_MS)}' in sound
+    damaged = Chains({"sound": 1, "damaged": 1}, ["1-7 (flipped at 3)"], NOW_MS)
+    assert '<em class="wrong">Damaged chains: 1-7 (flipped at 3).' in page(
+        CLUSTER, NOW_MS, found, [], Beside(chains=damaged)
+    )
+
+
+def test_a_run_says_what_is_new_since_the_one_before(tmp_path: Path) -> None:
+    lake, trail = Lake(tmp_path), Kept()
+    changes = [At(Changed("User:a", "::1", "admin", Change("CREATE", "topic", name))) for name in ("t", "u", "v")]
+    entries = chain_of(1, changes)[1]
+    shown = []
+    for upto in (2, 4):
+        trail.records.clear()
+        trail.write(0, entries[:upto])
+        refresh(lake, trail, Snapshot(CLUSTER, {}, name="main"), Settings(NOW_MS), lambda _: None)
+        shown.append((tmp_path / "report.html").read_text())
+    assert "since the last run" not in shown[0]
+    assert "<i>+2 since the last run</i>" in shown[1]
+    assert f"changes are since {moment(NOW_MS)}" in shown[1]
+    (tmp_path / "answers.json").write_text("[]")
+    refresh(lake, trail, Snapshot(CLUSTER, {}), Settings(NOW_MS), lambda _: None)
+    assert (
+        "since" not in (tmp_path / "report.html").read_text().partition('<ul class="answers"')[0].split("</style>")[1]
+    )
+
+
+def test_the_evidence_is_there_as_csv(tmp_path: Path) -> None:
+    """A spreadsheet runs no client's word, and shows moments as such."""
+    trail = trail_of(
+        At(Changed("User:a", "::1", "=cmd()", Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", "-1", "8"))),
+    )
+    refresh(Lake(tmp_path), trail, Snapshot(CLUSTER, {}), Settings(NOW_MS), lambda _: None)
+    with (tmp_path / "tables/config_changes.csv").open() as file:
+        (row,) = csv.DictReader(file)
+    assert (row["client_id"], row["config_value"], row["config_previous"]) == ("'=cmd()", "'-1", "8")
+    assert row["end"] == datetime.fromtimestamp(NOW_MS / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
+    assert 'href="tables/config_changes.csv"' in (tmp_path / "report.html").read_text()
+    assert {file.stem for file in (tmp_path / "tables").glob("*.csv")} == {question.name for question in questions()}
 
 
 def test_what_is_wrong_comes_first_and_is_marked(tmp_path: Path) -> None:
@@ -179,9 +275,10 @@ def test_the_page_has_no_tag_of_a_clients_making(tmp_path: Path) -> None:
     tags = Tags()
     tags.feed(page(CLUSTER, NOW_MS, found, [f"its rules: {HOSTILE}"]))
     assert tags.found <= TAGS | DRAWN
+    assert tags.scripts == 1, "the page's own"
     assert {"svg", "rect"} <= tags.found
     assert HOSTILE in tags.text
-    assert {"throttle time max", "amount", "bucket"} <= set(tags.headings)
+    assert {"longest delay", "amount", "ten minutes from", "allowed at other times"} <= set(tags.headings)
     assert all(question.title in tags.text for question in questions())
 
 
@@ -189,7 +286,7 @@ def test_a_page_of_nothing_says_so(tmp_path: Path) -> None:
     tags = Tags()
     tags.feed(page(CLUSTER, NOW_MS, answers(tmp_path, Kept()), ()))
     assert not tags.found & DRAWN
-    assert all(words in tags.text for words in NOTHING.values())
+    assert all(words in tags.text for words in NOTHING.values())  # beside the words for what was not measured
 
 
 @pytest.mark.parametrize(

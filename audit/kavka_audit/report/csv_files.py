@@ -1,0 +1,36 @@
+"""The answers as CSV, for people: a spreadsheet opens no Parquet.
+
+Moments are those of UTC in words. A text that a spreadsheet would take for a formula has an apostrophe before it, as
+names in the trail are clients' own words.
+"""
+
+from typing import Final
+
+from kavka_audit.lake.database import connected
+from kavka_audit.lake.directory import PART, Lake
+
+ROWS_MAX: Final = 100_000
+"""Rows of a file, the first of its table."""
+FORMULA: Final = "^[=+@\\t\\r-]"
+
+
+def write_csv(lake: Lake, name: str) -> None:
+    """Write the answer to a question beside its table. Raises LakeError."""
+    place = lake.tables / f"{name}.csv"
+    part = place.with_name(place.name + PART)
+    with connected() as connection:
+        found = connection.read_parquet(str(lake.tables / f"{name}.parquet")).limit(ROWS_MAX)
+        columns = [_column(column, str(kind)) for column, kind in zip(found.columns, found.types, strict=True)]
+        found.project(", ".join(columns)).write_csv(str(part), header=True)
+    lake.settle(part, place)
+
+
+def _column(name: str, kind: str) -> str:
+    """Return the expression that makes a column of the file."""
+    if kind == "VARCHAR":
+        text = f'"{name}"'
+        return f"CASE WHEN regexp_matches({text}, '{FORMULA}') THEN concat(chr(39), {text}) ELSE {text} END AS {text}"
+    if name.endswith("_ms") and not name.startswith("throttle"):
+        moment = f'make_timestamp("{name}" * 1000)'
+        return f"strftime({moment}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name.removesuffix('_ms')}"
+    return f'"{name}"'
