@@ -1,10 +1,10 @@
 """Who writes what and who reads it as events of OpenLineage 2-0-2, a line each, for catalogues that know the format.
 
 A principal is a job: its inputs are the topics that it has read, its outputs those that it has written, with the bytes
-that the trail tells. A run of a job lasts as long as it uses the same topics, and its id follows from these: so each run
+that the trail tells. A run of a job lasts as long as it uses the same topics, and its id follows from these: each run
 of the analytics tells the same run again, with its sums to date, and a catalogue that takes it in counts nothing twice.
-Another topic makes another run. OpenLineage wants a start and an end of each, although clients of Kafka mostly have none. A topic is a dataset of `kafka://HOST:PORT`, and
-has an event of its own where its owner is known.
+Another topic makes another run. OpenLineage wants a start and an end of each, although clients of Kafka mostly have
+none. A topic is a dataset of `kafka://HOST:PORT`, and has an event of its own where its owner is known.
 """
 
 import json
