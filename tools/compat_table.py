@@ -52,9 +52,11 @@ NOTES = """\
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
 - Transactions are coordinated by the leader of the id's partition of `__transaction_state`, a broker of Kavka or of
-  Apache Kafka. Transaction versions 1 and 2 (KIP-890) are served; two-phase commit (KIP-939) is not. What a producer
-  of version 1 asks over a connection that it has given up is answered NOT_COORDINATOR, and Apache Kafka does it
-  (docs/adr/0039).
+  Apache Kafka. Transaction versions 1 and 2 (KIP-890) are served. What a producer of version 1 asks over a
+  connection that it has given up is answered NOT_COORDINATOR, and Apache Kafka does it (docs/adr/0039). Two-phase
+  commit (KIP-939) is served as far as in 4.3.1, and as there only where `unstable.api.versions.enable` and
+  `transaction.two.phase.commit.enable` are on: InitProducerId 6, and transactions without a timeout; a transaction
+  that is open cannot be kept for its next producer.
 - An expression of a KIP-848 group's member is matched before its first heartbeat is answered, and Apache Kafka answers
   before it is; it has 1,000 characters at most, and 2,000 instructions as RE2 compiles it.
 - A group that is turned between the classic protocol and KIP-848 while it has members keeps what its members may

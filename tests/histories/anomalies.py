@@ -25,7 +25,7 @@ FATAL: Final = {
     "torn-transaction": "all values of a transaction are visible at the end, or none",
     "torn-offset": "the offset that a transaction commits counts if, and only if, its values are visible",
     "stale-offset": "a group is told the offset of the last transaction that has committed it",
-    "aborted-offset": "no group is told the offset of a transaction that failed, or that nobody has asked to commit yet",
+    "aborted-offset": "no group is told the offset of a transaction that failed, or that none has asked to commit",
 }
 
 #: Anomalies that other systems rule out and Kafka does not promise to, and the reason.

@@ -66,6 +66,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/security/test_kafka_users.py": 37,
     "tests/conformance/storage/test_same_directory.py": 23,
     "tests/conformance/mirroring/test_mirror_maker.py": 80,
+    "tests/conformance/transactions/test_answers_agree.py": 14,
     "tests/conformance/transactions/test_connect.py": 20,
     # A server of its own, and Spark.
     "tests/conformance/analytics/test_chains_by_spark.py": 90,

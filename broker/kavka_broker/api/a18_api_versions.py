@@ -61,7 +61,7 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
         client.peer.software_name = shortened(request.client_software_name)
         client.peer.software_version = shortened(request.client_software_version)
     return ApiVersionsResponse(
-        api_keys=[ApiVersion(key, *APIS[key].advertised) for key in offered(broker, client)],
+        api_keys=[ApiVersion(key, *advertised(key, broker)) for key in offered(broker, client)],
         supported_features=supported_features(client.version),
         finalized_features_epoch=broker.metadata.offset,
         finalized_features=[
@@ -70,6 +70,11 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
             if name in SUPPORTED_FEATURES
         ],
     )
+
+
+def advertised(key: int, broker: Broker) -> tuple[int, int]:
+    api = APIS[key].with_unstable() if broker.config["unstable.api.versions.enable"] else APIS[key]
+    return api.advertised
 
 
 def offered(broker: Broker, client: Client) -> list[int]:

@@ -4,9 +4,12 @@
   before do not count; it wants new ones because it gave the old ones up.
 - With a transactional id: the coordinator fences whoever had it before, and ends what they have begun. While that takes
   its time: CONCURRENT_TRANSACTIONS. An id and epoch tell it that the same producer goes on (KIP-360).
+- A producer whose transactions another system ends (KIP-939) has no timeout. Where
+  `transaction.two.phase.commit.enable` is off it is refused as one without the right. To keep a transaction that is
+  open is UNSUPPORTED_VERSION, as in 4.3.
 - An empty transactional id, and an id without an epoch or the other way round, is INVALID_REQUEST, as in Apache Kafka.
-Versions: flexible from 2, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 4; 6 is unstable in Kafka 4.3 and not
-served.
+Versions: flexible from 2, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 4; 6 has KIP-939, and is
+unstable in Kafka 4.3: `unstable.api.versions.enable` switches it on.
 """
 
 from collections.abc import Awaitable
@@ -25,7 +28,7 @@ NONE = -1
 FENCED_FROM_VERSION = 4
 
 
-@api(InitProducerIdRequest, InitProducerIdResponse, versions=(0, 5))
+@api(InitProducerIdRequest, InitProducerIdResponse, versions=(0, 5), unstable=6)
 def init_producer_id(
     request: InitProducerIdRequest, broker: Broker, client: Client
 ) -> InitProducerIdResponse | Awaitable[InitProducerIdResponse]:
@@ -48,7 +51,12 @@ async def initialize(
     request: InitProducerIdRequest, transactional_id: str, broker: Broker, client: Client
 ) -> InitProducerIdResponse:
     expected = None if request.producer_id == NONE else (request.producer_id, request.producer_epoch)
-    init = Init(request.transaction_timeout_ms, expected)
+    init = Init(
+        request.transaction_timeout_ms,
+        expected,
+        is_two_phase=request.enable2_pc,
+        keeps_prepared=request.keep_prepared_txn,
+    )
     try:
         producer_id, epoch = await broker.transactions.initialize(transactional_id, init)
     except BrokerError as error:

@@ -6,6 +6,7 @@ Partitions come and go (`led_shards`); one that comes is read (`transaction_load
 
 import asyncio
 from collections.abc import Callable, Collection, Iterator
+from dataclasses import replace
 from typing import Final, Protocol
 
 from kavka_broker.coordinator.late_requests import LateRequests
@@ -20,7 +21,7 @@ from kavka_broker.core.metadata.image.topic_names import TRANSACTIONS_TOPIC
 from kavka_broker.core.transaction.connections import NO_CONNECTION
 from kavka_broker.core.transaction.ending import End, end, told
 from kavka_broker.core.transaction.partitions import add_partitions, verify_partitions
-from kavka_broker.core.transaction.producers import Init, fence, initialize, needs_producer_id
+from kavka_broker.core.transaction.producers import Init, fence, initialize, needs_producer_id, timeout_of
 from kavka_broker.core.transaction.settings import TransactionSettings
 from kavka_broker.core.transaction.state import (
     BUMPS_FROM,
@@ -147,8 +148,7 @@ class TransactionCoordinator:
 
     async def initialize(self, transactional_id: str, init: Init) -> tuple[int, int]:
         """The producer's id and epoch. Raises BrokerError."""
-        if not 0 < init.timeout_ms <= self.settings.timeout_ms_max:
-            raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+        init = replace(init, timeout_ms=timeout_of(init, self.settings))
         fresh_id = await self._fresh_id(transactional_id, needs_producer_id)
         shard = self.shard(transactional_id)
         transaction = shard.transactions.get(transactional_id)

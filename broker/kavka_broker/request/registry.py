@@ -18,7 +18,7 @@ only the active controller can decide is `forwarded`: a broker that is asked pas
 
 from asyncio import Future
 from collections.abc import Awaitable, Callable, Generator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final, Literal, TypeVar
 
 from kavka_broker.protocol.message import Message
@@ -79,6 +79,7 @@ class Api:
     bytes_max: int = LARGE_BYTES_MAX
     refuses: Refuses | None = None
     is_local: Callable[[Any], bool] | None = None
+    unstable: int | None = None
 
     @property
     def is_counting(self) -> bool:
@@ -93,6 +94,12 @@ class Api:
     def supports(self, version: int) -> bool:
         low, high = self.versions
         return low <= version <= high
+
+    def with_unstable(self) -> "Api":
+        """The API with the version that is not stable yet, if it has one."""
+        if self.unstable is None:
+            return self
+        return replace(self, versions=(self.versions[0], self.unstable), advertised=(self.advertised[0], self.unstable))
 
 
 APIS: dict[int, Api] = {}
@@ -111,6 +118,7 @@ def api(
     bytes_max: int = LARGE_BYTES_MAX,
     refuses: Refuses | None = None,
     is_local: Callable[[Any], bool] | None = None,
+    unstable: int | None = None,
 ) -> Callable[[H], H]:
     """Register a handler for the versions `low..high` (both included) of a request.
 
@@ -124,6 +132,8 @@ def api(
     different places, the first with elements counts. `bytes_max`: the largest request without records; a forwarded
     request may have at most `FORWARDED_BYTES_MAX`. `refuses`: what a broker says of a forwarded request by what it
     alone knows, as how its client is connected. `is_local`: which forwarded requests the node that is asked decides.
+
+    `unstable`: the newest version, which is served where `unstable.api.versions.enable` is on.
     """
 
     def register(handle: H) -> H:
@@ -150,6 +160,7 @@ def api(
             min(bytes_max, FORWARDED_BYTES_MAX) if forwarded else bytes_max,
             refuses,
             is_local,
+            unstable,
         )
         return handle
 

@@ -160,6 +160,8 @@ class Wiring:
             leading=self._leading() if "controller" in config.roles else None,
         )
         apis = guard(load(), self.authorizer)
+        if config["unstable.api.versions.enable"]:
+            apis = {key: api.with_unstable() for key, api in apis.items()}
         time = broker.slices.time = LoopTime(self._world.work_ns, self._addresses.turns, self._world.thread_ns)
         of_brokers = Dispatcher(broker, audited(apis, "broker"), self._crash, time)
         of_controllers = Dispatcher(broker, audited(apis, "controller"), self._crash, time, "controller")
@@ -438,6 +440,7 @@ def transaction_settings_of(config: BrokerConfig) -> TransactionSettings:
         expire_every_ms=config["transaction.remove.expired.transaction.cleanup.interval.ms"],
         append_timeout_ms=config["request.timeout.ms"],
         refuses_late_requests=config["kavka.transaction.connection.verification.enable"],
+        serves_two_phase_commit=config["transaction.two.phase.commit.enable"],
     )
 
 

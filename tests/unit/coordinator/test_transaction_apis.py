@@ -10,6 +10,7 @@ from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed
 from kavka_broker.core.transaction.state import TransactionState as State
 from kavka_broker.core.transaction.state_counts import Census
+from kavka_broker.core.transaction.timeouts import is_overdue
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kavka_broker.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
@@ -334,6 +335,35 @@ def test_aborts_of_a_coordinator_and_of_an_administrator_are_audited(tmp_path: P
         assert told(inside) == [("Broker:1", overdue)]
 
     play(tmp_path, scenario, settings)
+
+
+@pytest.mark.parametrize("is_on", [True, False])
+def test_another_system_ends_transactions_where_that_is_on(tmp_path: Path, *, is_on: bool) -> None:
+    """KIP-939: such a transaction is never overdue."""
+
+    async def scenario(inside: InProcess, client: Client) -> None:
+        request = InitProducerIdRequest("x", 60_000, enable2_pc=True)
+        answer = await client.call(request, InitProducerIdResponse, 6)
+        if not is_on:
+            assert answer.error_code == ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+            return
+        assert answer.error_code == ErrorCode.NONE
+        me = answer.producer_id, answer.producer_epoch
+        assert await produce(client, me) == ErrorCode.NONE
+        transaction = inside.broker.transactions.get("x")
+        assert transaction is not None
+        assert not is_overdue(transaction, 2**53)
+        assert (await described(client)).transaction_timeout_ms == 2**31 - 1
+        kept = InitProducerIdRequest("x", 60_000, enable2_pc=True, keep_prepared_txn=True)
+        answer = await client.call(kept, InitProducerIdResponse, 6)
+        assert answer.error_code == ErrorCode.UNSUPPORTED_VERSION
+        assert (await end(client, me, commits=True))[0] == ErrorCode.NONE
+
+    play(
+        tmp_path,
+        scenario,
+        {"unstable.api.versions.enable": "true", "transaction.two.phase.commit.enable": str(is_on).lower()},
+    )
 
 
 def test_an_id_that_nobody_uses_is_forgotten(tmp_path: Path) -> None:

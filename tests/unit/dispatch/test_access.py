@@ -4,7 +4,7 @@ The test's own client comes from 127.0.0.1, which may do everything; the other f
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -50,8 +50,8 @@ from kavka_broker.runtime.authorization import AclFollower
 from tests.support.in_process import InProcess, batch, following, running
 from tests.support.waiting import until
 
-TOPIC, GROUP, CLUSTER = 2, 3, 4
-ALL, READ, WRITE, CREATE, DELETE, DESCRIBE, CLUSTER_ACTION = 2, 3, 4, 5, 6, 8, 9
+TOPIC, GROUP, CLUSTER, TRANSACTIONAL_ID = 2, 3, 4, 5
+ALL, READ, WRITE, CREATE, DELETE, DESCRIBE, CLUSTER_ACTION, TWO_PHASE_COMMIT = 2, 3, 4, 5, 6, 8, 9, 15
 DENY, ALLOW = 2, 3
 HERE, ELSEWHERE = "127.0.0.1", "127.0.0.2"
 EVERYTHING = [
@@ -60,9 +60,11 @@ EVERYTHING = [
 SETTINGS = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
 
 
-def play(directory: Path, scenario: Callable[[InProcess], Awaitable[None]]) -> None:
+def play(
+    directory: Path, scenario: Callable[[InProcess], Awaitable[None]], settings: Mapping[str, str] = SETTINGS
+) -> None:
     async def run() -> None:
-        async with running(directory, SETTINGS) as inside:
+        async with running(directory, settings) as inside:
             await inside.create("t")
             await inside.create("hidden")
             await allow(inside, *EVERYTHING)
@@ -272,6 +274,30 @@ def test_one_topic_that_may_be_written_gives_a_producer_its_id(tmp_path: Path) -
         assert (await client.call(request, InitProducerIdResponse, 4)).error_code == 0
 
     play(tmp_path, scenario)
+
+
+def test_a_transaction_that_another_system_ends_takes_a_right_of_its_own(tmp_path: Path) -> None:
+    """KIP-939."""
+
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect(source=ELSEWHERE)
+
+        async def may_init(*, is_two_phase: bool) -> bool:
+            request = InitProducerIdRequest("tx", 1_000, enable2_pc=is_two_phase)
+            code = (await client.call(request, InitProducerIdResponse, 6)).error_code
+            return code != ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
+
+        await allow(inside, rule(WRITE, "tx", TRANSACTIONAL_ID))
+        assert await may_init(is_two_phase=False)
+        assert not await may_init(is_two_phase=True)
+        await allow(inside, rule(TWO_PHASE_COMMIT, "tx", TRANSACTIONAL_ID))
+        assert await may_init(is_two_phase=True)
+
+    play(
+        tmp_path,
+        scenario,
+        {**SETTINGS, "unstable.api.versions.enable": "true", "transaction.two.phase.commit.enable": "true"},
+    )
 
 
 def test_a_controller_judges_a_forwarded_request_by_its_client(tmp_path: Path) -> None:

@@ -244,9 +244,9 @@ COORDINATOR_KEYS: Final = by_name(
         Definition(
             "transaction.state.log.segment.bytes", INT, 104_857_600, HIGH, Range(SEGMENT_BYTES_MIN), served=True
         ),
-        Definition("transaction.two.phase.commit.enable", BOOLEAN, False, LOW),
+        Definition("transaction.two.phase.commit.enable", BOOLEAN, False, LOW, served=True),
         Definition("transactional.id.expiration.ms", INT, 604_800_000, HIGH, Range(1), served=True),
-        Definition("unstable.api.versions.enable", BOOLEAN, False, HIGH, internal=True),
+        Definition("unstable.api.versions.enable", BOOLEAN, False, HIGH, internal=True, served=True),
         Definition("unstable.feature.versions.enable", BOOLEAN, False, HIGH, internal=True),
     )
 )

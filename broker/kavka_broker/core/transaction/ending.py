@@ -42,8 +42,6 @@ def end(transaction: Transaction | None, asked: End, fresh_id: int, now_ms: int)
     """The next standing, PREPARE_COMMIT or PREPARE_ABORT; None where all that is done. Raises BrokerError."""
     if transaction is None:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if asked.producer_epoch == EPOCH_MAX:
-        raise BrokerError(ErrorCode.PRODUCER_FENCED, "an epoch that no producer is given")
     if asked.version < BUMPS_FROM:
         return _end_by_state(transaction, asked, now_ms)
     standing = transaction.standing
@@ -64,6 +62,11 @@ def end(transaction: Transaction | None, asked: End, fresh_id: int, now_ms: int)
     )
 
 
+def _check_epoch_is_given(asked: End) -> None:
+    if asked.producer_epoch == EPOCH_MAX:
+        raise BrokerError(ErrorCode.PRODUCER_FENCED, "an epoch that no producer is given")
+
+
 def _age(standing: Standing, asked: End) -> Age:
     """Raises BrokerError for a request of another producer."""
     is_overflow = (
@@ -77,6 +80,7 @@ def _age(standing: Standing, asked: End) -> Age:
         return Age.RETRY
     if asked.producer_id != standing.producer_id:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    _check_epoch_is_given(asked)
     # The end of a transaction of version 1 raises no epoch: the one before is of a producer that was fenced.
     is_retry = standing.producer_epoch == asked.producer_epoch + 1 and standing.version >= BUMPS_FROM
     is_current = standing.producer_epoch == asked.producer_epoch
@@ -115,6 +119,7 @@ def _end_by_state(transaction: Transaction, asked: End, now_ms: int) -> Standing
     standing = transaction.standing
     if asked.producer_id != standing.producer_id:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
+    _check_epoch_is_given(asked)
     if asked.producer_epoch != standing.producer_epoch:
         raise BrokerError(ErrorCode.PRODUCER_FENCED)
     if transaction.pending is not None:

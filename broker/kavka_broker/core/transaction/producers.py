@@ -2,10 +2,12 @@
 
 from dataclasses import dataclass
 
+from kavka_broker.core.transaction.settings import TransactionSettings
 from kavka_broker.core.transaction.state import (
     BUMPS_FROM,
     EPOCH_EXHAUSTED,
     EPOCH_MAX,
+    NEVER_MS,
     NO_EPOCH,
     NO_PRODUCER,
     NO_TIME_MS,
@@ -15,15 +17,32 @@ from kavka_broker.core.transaction.state import (
 )
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
-__all__ = ["Init", "fence", "initialize", "needs_producer_id"]
+__all__ = ["Init", "fence", "initialize", "needs_producer_id", "timeout_of"]
 
 
 @dataclass(frozen=True, slots=True)
 class Init:
-    """What a producer asks for. `expected` is the id and epoch with which it goes on after an error (KIP-360)."""
+    """What a producer asks for. `expected` is the id and epoch with which it goes on after an error (KIP-360).
+    `is_two_phase`: another system ends its transactions (KIP-939). `keeps_prepared`: the open one is to stay.
+    """
 
     timeout_ms: int
     expected: tuple[int, int] | None = None
+    is_two_phase: bool = False
+    keeps_prepared: bool = False
+
+
+def timeout_of(init: Init, settings: TransactionSettings) -> int:
+    """The timeout in ms of the producer's transactions. Raises BrokerError for what may not be asked for."""
+    if init.is_two_phase and not settings.serves_two_phase_commit:
+        raise BrokerError(ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED, "transaction.two.phase.commit.enable is off")
+    if init.keeps_prepared:
+        raise BrokerError(ErrorCode.UNSUPPORTED_VERSION, "no transaction is kept for its next producer")
+    if init.is_two_phase:
+        return NEVER_MS
+    if not 0 < init.timeout_ms <= settings.timeout_ms_max:
+        raise BrokerError(ErrorCode.INVALID_TRANSACTION_TIMEOUT)
+    return init.timeout_ms
 
 
 def needs_producer_id(transaction: Transaction | None) -> bool:

@@ -17,3 +17,4 @@ class TransactionSettings:
     expire_every_ms: int = 3_600_000  # transaction.remove.expired.transaction.cleanup.interval.ms
     append_timeout_ms: int = 30_000  # request.timeout.ms
     refuses_late_requests: bool = True  # kavka.transaction.connection.verification.enable
+    serves_two_phase_commit: bool = False  # transaction.two.phase.commit.enable

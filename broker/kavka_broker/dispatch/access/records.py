@@ -86,13 +86,15 @@ def fetch(request: Any, api: Api, broker: Broker, client: Client, access: Access
 
 
 def init_producer_id(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Outcome:
-    """Give ids to those that may write: a transactional id takes WRITE, any other IDEMPOTENT_WRITE or WRITE of some
-    topic.
+    """Give ids to those that may write: a transactional id takes WRITE, and TWO_PHASE_COMMIT where another system ends
+    its transactions (KIP-939); any other takes IDEMPOTENT_WRITE or WRITE of some topic.
     """
     transactional_id = request.transactional_id
     if transactional_id is not None:
         code = ErrorCode.TRANSACTIONAL_ID_AUTHORIZATION_FAILED
-        may = access.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id)
+        may = access.may(Operation.WRITE, TRANSACTIONAL_ID, transactional_id) and (
+            not request.enable2_pc or access.may(Operation.TWO_PHASE_COMMIT, TRANSACTIONAL_ID, transactional_id)
+        )
     else:
         code = ErrorCode.CLUSTER_AUTHORIZATION_FAILED
         may = access.may_cluster(Operation.IDEMPOTENT_WRITE) or access.may_some(Operation.WRITE, TOPIC)
