@@ -56,6 +56,7 @@ class GroupCoordinator:
         new_member_suffix: Callable[[], str],
     ) -> None:
         self.new_member_suffix = new_member_suffix
+        self.streams_rebalances_total = 0
         self.share_states: ShareStateClient | None = None  # set once there is a client of the share coordinator
         self.settings = settings_of(config, metadata.configs)
         self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
@@ -124,9 +125,14 @@ class GroupCoordinator:
                 yield
 
     def _new_shard(self, partition: Partition) -> Shard:
-        return Shard(
+        shard = Shard(
             partition, self.removals, self.settings, self._pacing, self._commit_timeout_ms, lambda: self.share_states
         )
+        shard.streams.on_rebalance = self._count_rebalance
+        return shard
+
+    def _count_rebalance(self) -> None:
+        self.streams_rebalances_total += 1
 
     async def _load(self, shard: Shard, partition: Partition) -> dict[str, int]:
         loaded = await load(partition, shard.image, self.removals.number)

@@ -6,7 +6,7 @@ here alone: the next coordinator begins without them.
 """
 
 import asyncio
-from collections.abc import Awaitable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
 from kavka_broker.coordinator.classic_groups import ClassicGroups
@@ -55,7 +55,7 @@ class StreamsGroups:
         classics: ClassicGroups,
         pacing: Pacing,
     ) -> None:
-        self.rebalances = 0  # group epochs that were begun here
+        self.on_rebalance: Callable[[], None] = lambda: None  # called when an epoch of a group begins
         self._image = image
         self._groups = image.streams_groups
         self._topics = topics
@@ -209,7 +209,8 @@ class StreamsGroups:
             self._log.append(outcome.batch)
             waiting = self._log.when_committed(group.group_id)
             self._put(group)
-        self.rebalances += change.has_moved
+        if change.has_moved:
+            self.on_rebalance()
         if change.configured is not None:
             group.configured, group.topics_seen = change.configured, change.topics_seen
         group.endpoint_epoch = change.endpoint_epoch

@@ -4,6 +4,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kavka_broker.controller.quorum import Quorum
+from kavka_broker.coordinator.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.group_lag import GroupLag
 from kavka_broker.coordinator.sharing import Sharing
 from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
@@ -47,6 +48,7 @@ class Sources:
     cleaner: LogCleaner | None  # of a broker, as the next
     transactions: TransactionCoordinator | None
     sharing: Sharing | None
+    groups: GroupCoordinator | None
     client_metrics: ClientMetrics | None
     throttles: Mapping[str, Throttle]  # of replication, by kind
     failed_assertions_total: int  # before this process

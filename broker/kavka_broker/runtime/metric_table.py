@@ -19,6 +19,7 @@ from kavka_broker.runtime.metric_tables.node import NODE
 from kavka_broker.runtime.metric_tables.partitions import PARTITIONS
 from kavka_broker.runtime.metric_tables.quotas import QUOTAS
 from kavka_broker.runtime.metric_tables.share_groups import SHARE_GROUPS
+from kavka_broker.runtime.metric_tables.streams_groups import STREAMS_GROUPS
 from kavka_broker.runtime.metric_tables.telemetry import TELEMETRY
 from kavka_broker.runtime.metric_tables.transactions import TRANSACTIONS
 
@@ -34,6 +35,7 @@ FAMILIES: Final = tuple(
         CONTROLLER,
         GROUPS,
         SHARE_GROUPS,
+        STREAMS_GROUPS,
         TRANSACTIONS,
         TELEMETRY,
         AUDIT,

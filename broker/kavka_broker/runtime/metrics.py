@@ -46,6 +46,7 @@ from kavka_broker.runtime.quota_figures import (
     throttle_samples,
 )
 from kavka_broker.runtime.share_figures import share_samples
+from kavka_broker.runtime.streams_figures import streams_samples
 from kavka_broker.runtime.telemetry_figures import telemetry_samples
 from kavka_broker.runtime.transaction_figures import transaction_samples
 from kavka_broker.runtime.watchdog import Watchdog
@@ -165,6 +166,8 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     if sources.cleaner is not None:
         found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
     found += coordinator_samples(sources)
+    if sources.groups is not None:
+        found += yield from streams_samples(sources.groups)
     if sources.client_metrics is not None:
         found += yield from telemetry_samples(sources.client_metrics)
     if sources.auditing is not None:

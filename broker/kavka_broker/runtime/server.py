@@ -345,6 +345,7 @@ class Server:
             cleaner=self.node.cleaner,
             transactions=None if broker.serving is None else broker.serving.transactions,
             sharing=None if broker.serving is None else broker.serving.sharing,
+            groups=None if broker.serving is None else broker.serving.groups,
             client_metrics=None if broker.serving is None else broker.serving.client_metrics,
             throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,

@@ -1,6 +1,8 @@
 """Streams groups (KIP-1071) with Apache Kafka's programs: Kafka Streams, kafka-streams-groups and kafka-dump-log."""
 
 import re
+import sys
+from collections import Counter
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -16,13 +18,14 @@ from tests.conformance.transactions.test_streams import begin_round, count
 from tests.support.both import running_both
 from tests.support.nodes import cluster
 from tests.support.programs import kafka_tool
-from tests.support.servers import Server
+from tests.support.servers import Server, start_apache_kafka
 from tools.kafka_jars import streams_class_path
 from tools.kafka_jvm import java
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
 SECONDS_MAX: Final = 90.0
+RECORDS: Final = 60
 PROGRAM: Final = Path(__file__).parents[1] / "transactions/Counter.java"
 SESSION: Final = {
     "group.streams.min.session.timeout.ms": "3000",
@@ -108,6 +111,62 @@ def test_the_tools_say_what_they_say_of_apache_kafka(tmp_path: Path) -> None:
             assert said == theirs[step], step
 
 
+@pytest.mark.extended
+def test_a_group_goes_on_from_apache_kafka_to_kavka_and_back(tmp_path: Path) -> None:
+    """The members stay, with their tasks: the one reads the records that the other wrote."""
+    server = start_apache_kafka(tmp_path / "broker", {**SOON, "group.streams.assignment.interval.ms": "0"})
+    config = server.directory / "server.properties"
+    apache, kavka = server.command, [sys.executable, "-m", "kavka_broker", "run", "--config", str(config)]
+    try:
+        with counted(server.bootstrap, tmp_path):
+            before = streams_groups(server.bootstrap, "--describe", "--group", NAME, "--members", "--verbose")
+            written = RECORDS
+            for command in (kavka, apache):
+                server.stop()
+                server.command = command
+                server.start()
+                produce(server.bootstrap, range(written, written + RECORDS))
+                written += RECORDS
+                eventually("all records are counted", lambda: has_counted(server.bootstrap, written))  # noqa: B023
+                after = streams_groups(server.bootstrap, "--describe", "--group", NAME, "--members", "--verbose")
+                assert tasks_of_members(after) == tasks_of_members(before)
+    finally:
+        server.kill()
+
+
+def tasks_of_members(described: str) -> dict[str, str]:
+    """The tasks of each member by its id."""
+    rows = [line.split(None, 8) for line in described.splitlines() if line.startswith(NAME)]
+    assert rows
+    return {row[3]: row[8] for row in rows}
+
+
+def has_counted(bootstrap: str, written: int) -> bool:
+    """Whether every number of each digit is in the output, once."""
+    settings = {
+        "bootstrap.servers": bootstrap,
+        "group.id": "judge",
+        "isolation.level": "read_committed",
+        "enable.partition.eof": True,
+        "enable.auto.commit": False,
+    }
+    consumer, found, ended = confluent_kafka.Consumer(settings), Counter[str](), 0
+    consumer.assign([confluent_kafka.TopicPartition(OUTPUT, index, 0) for index in range(2)])
+    while ended < 2:
+        message = consumer.poll(SECONDS_MAX)
+        assert message is not None
+        error = message.error()
+        if error is None:
+            found[(message.value() or b"").decode()] += 1
+        else:
+            assert error.code() == confluent_kafka.KafkaError._PARTITION_EOF, error
+            ended += 1
+    consumer.close()
+    expected = Counter(f"{digit} {number}" for digit in range(10) for number in range(1, written // 10 + 1))
+    assert found <= expected, f"more than once: {found - expected}"
+    return found == expected
+
+
 def story(server: Server, directory: Path) -> dict[str, list[list[str]]]:
     """What kafka-streams-groups prints at each step of a group's life."""
     directory.mkdir()
@@ -135,10 +194,7 @@ def counted(bootstrap: str, directory: Path) -> Iterator[None]:
     admin = AdminClient({"bootstrap.servers": bootstrap})
     for future in admin.create_topics([NewTopic(topic, 2, 1) for topic in (INPUT, OUTPUT)]).values():
         future.result(SECONDS_MAX)
-    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all"})
-    for number in range(60):
-        producer.produce(INPUT, str(number), partition=number % 2)
-    assert producer.flush(SECONDS_MAX) == 0
+    produce(bootstrap, range(RECORDS))
     application = Application(command(directory, replicas=1), bootstrap, directory / "application.log")
     application.start()
     try:
@@ -146,6 +202,13 @@ def counted(bootstrap: str, directory: Path) -> Iterator[None]:
         yield
     finally:
         application.kill()
+
+
+def produce(bootstrap: str, numbers: range) -> None:
+    producer = confluent_kafka.Producer({"bootstrap.servers": bootstrap, "acks": "all"})
+    for number in numbers:
+        producer.produce(INPUT, str(number), partition=number % 2)
+    assert producer.flush(SECONDS_MAX) == 0
 
 
 def lags(bootstrap: str) -> list[str]:

@@ -12,6 +12,7 @@ from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.core.metadata.decide.acls import create
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.core.streams_group.statuses import StatusCode
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import streams_group_heartbeat_request as sent
 from kavka_broker.protocol.messages import streams_group_heartbeat_response as answers
@@ -26,6 +27,7 @@ from kavka_broker.protocol.messages.streams_group_describe_response import (
 )
 from kavka_broker.protocol.messages.streams_group_heartbeat_request import StreamsGroupHeartbeatRequest
 from kavka_broker.protocol.messages.streams_group_heartbeat_response import StreamsGroupHeartbeatResponse
+from kavka_broker.runtime.streams_figures import streams_samples
 from tests.support.in_process import Client, InProcess, running
 from tests.unit.streams_group.world import topology
 
@@ -201,3 +203,16 @@ def test_internal_topics_that_may_not_be_created_are_named(tmp_path: Path) -> No
         assert inside.broker.metadata.topics.get("r") is None
 
     play(tmp_path, scenario, rules=True)
+
+
+def test_groups_are_counted_by_their_states(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        await settled(inside, client)
+        samples = at_once(streams_samples(inside.broker.groups))
+        found = {(name, labels): value for name, labels, value in samples}
+        prefix = "kafka_server_group_coordinator_metrics_streams_group"
+        assert found[f"{prefix}_count", ("Stable",)] == 1
+        assert found[f"{prefix}_count", ("Empty",)] == 0
+        assert found[f"{prefix}_rebalance_count", ()] >= 1
+
+    play(tmp_path, scenario)

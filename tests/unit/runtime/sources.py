@@ -13,6 +13,7 @@ from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.core.share.share_partition import Acquired
 from kavka_broker.core.share.state_batches import StateBatch
+from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.core.telemetry.otlp import Kind, Point
 from kavka_broker.core.telemetry.series import Source
 from kavka_broker.core.transaction.state import TransactionState
@@ -138,6 +139,12 @@ def shared() -> Any:
     )
 
 
+def coordinated_groups() -> Any:
+    """The streams groups of a broker: two without members, after three epochs."""
+    streams = SimpleNamespace(all=lambda: [StreamsGroup("a"), StreamsGroup("b")])
+    return SimpleNamespace(shards=lambda: [SimpleNamespace(streams=streams)], streams_rebalances_total=3)
+
+
 def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
     listener = SimpleNamespace(
         name="PLAINTEXT",
@@ -184,6 +191,7 @@ def sources(partitions: Sequence[Any] = (), **others: Any) -> Sources:
         "cleaner": cleaner_over(logs),
         "transactions": coordinated(),
         "sharing": shared(),
+        "groups": coordinated_groups(),
         "client_metrics": pushed(),
         "auditing": SimpleNamespace(
             written_total=9,

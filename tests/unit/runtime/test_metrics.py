@@ -234,6 +234,14 @@ def test_every_family_of_the_table_can_be_seen() -> None:
     }
 
 
+def test_streams_groups_are_counted_by_their_states() -> None:
+    found = scrape(sources())
+    prefix = "kafka_server_group_coordinator_metrics_streams_group"
+    assert value(found, f"{prefix}_count", state="Empty") == 2
+    assert value(found, f"{prefix}_count", state="NotReady") == 0
+    assert value(found, f"{prefix}_rebalance_count") == 3
+
+
 def test_records_of_share_groups_are_counted_by_what_became_of_them() -> None:
     found = scrape(sources())
 
