@@ -79,6 +79,10 @@ class Client:
                 await self.pause()
         return self.peer(self._leaders[place])
 
+    def known_leader(self, place: Place) -> tuple[str, int] | None:
+        """Return the leader as it was last known, without asking."""
+        return self._leaders.get(place)
+
     def forget_leader(self, place: Place) -> None:
         self._leaders.pop(place, None)
 

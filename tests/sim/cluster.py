@@ -192,6 +192,8 @@ class Simulation:
             "offsets.topic.num.partitions": "1",
             "transaction.state.log.replication.factor": str(shape.replication_factor),
             "transaction.state.log.min.isr": str(shape.min_isr),
+            "share.coordinator.state.topic.replication.factor": str(shape.replication_factor),
+            "share.coordinator.state.topic.min.isr": str(shape.min_isr),
             "transaction.state.log.num.partitions": "2",
             "log.dirs": ",".join(DIRECTORIES[: shape.directories]),
             **({"log.flush.interval.messages": "1"} if self.is_synced else {}),

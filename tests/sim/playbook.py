@@ -67,6 +67,9 @@ BEFORE_CONSUMERS: Final = frozenset({4})
 #: Likewise, before `migrating` had its share.
 BEFORE_MIGRATING: Final = frozenset({309052, 940008})
 
+#: Likewise, before `sharers` had its share.
+BEFORE_SHARERS: Final = frozenset({66002, 309052, 237407654})
+
 
 def drawn(seed: int) -> tuple[str, ...]:
     """Which workloads this seed plays. Each has a chance of its own, so that a new one moves no other."""
@@ -75,6 +78,8 @@ def drawn(seed: int) -> tuple[str, ...]:
         chances.pop("coordinated", None)
     if seed in BEFORE_CONSUMERS:
         chances.pop("consumers", None)
+    if seed in BEFORE_SHARERS:
+        chances.pop("sharers", None)
     if seed in BEFORE_MIGRATING:
         chances.pop("migrating", None)
     names = [name for name, chance in chances.items() if chance < WORKLOADS[name].share]

@@ -5,6 +5,8 @@ byte for byte, into segments that end at random batches. The broker's own cleane
 over another part of it, the second time when tombstones may go; and before, between and behind that the broker's own
 loading reads it. Each time the result is compared by value with what the live coordinator knows.
 
+A log of `__share_group_state` is read from its start, and from an offset up to which it may be pruned.
+
 The live coordinator of transactions knows each record from its append on, as pending. That of groups takes an offset
 over once its record is committed, in a callback of a later step: so a difference counts there where it stays although
 nothing is appended any more.
@@ -15,16 +17,19 @@ from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from random import Random
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from kavka_broker.coordinator.group_loading import load as load_groups
 from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.share_loading import load as load_shares
 from kavka_broker.coordinator.transaction_loading import load as load_transactions
 from kavka_broker.core.cleaning.selection import DirtyRange
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.partition.transactions import NO_OFFSET
+from kavka_broker.core.share.share_states import ShareStates
 from kavka_broker.core.transaction.state import NO_EPOCH, Standing, TransactionState
+from kavka_broker.loop.slices import at_once
 from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Replacement, view
 from kavka_broker.storage.cleaning.segment_swap import put_in_place
 from kavka_broker.storage.file_names import LOG
@@ -61,6 +66,25 @@ class Copy:
         return self.log.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
 
 
+class Start(NamedTuple):
+    """Where a load begins and ends."""
+
+    log_start_offset: int
+    log_end_offset: int
+
+
+class Pruned(Copy):
+    """A log as a load reads it from an offset on."""
+
+    def __init__(self, log: Log, start_offset: int) -> None:
+        super().__init__(log)
+        self._whole = log
+        self.log: Any = Start(start_offset, log.log_end_offset)
+
+    def read(self, offset: int, bytes_max: int, upper_offset: int, at_least_one: bool) -> Chunk:
+        return self._whole.read(offset, bytes_max, upper_offset=upper_offset, at_least_one=at_least_one)
+
+
 @dataclass(slots=True)
 class Suspect:
     """A difference that may be one of a callback which is yet to run."""
@@ -84,6 +108,7 @@ class Replays:
         self._suspects: dict[int, Suspect] = {}  # by node
         self.compared = 0  # logs
         self.taken = 0  # records that cleanings have taken out of their copies
+        self.pruned = 0  # records of share groups that were left out
 
     def after_step(self, node: Node) -> None:
         """Look at one of the coordinators of this node, if it is time."""
@@ -100,13 +125,16 @@ class Replays:
         if now < self._due or not node.is_serving:
             return
         transactions, groups = shards_of(node)
-        known = [shard for shard in (*transactions, *groups) if 0 < size_of(shard) <= BYTES_MAX]
+        shares = share_shards_of(node)
+        known = [shard for shard in (*transactions, *groups, *shares) if 0 < size_of(shard) <= BYTES_MAX]
         if not known:
             return
         self._due = now + self._random.expovariate(1 / BETWEEN_SECONDS)
         shard = self._random.choice(known)
         if shard in transactions:
             self._object(node, self.of_transactions(shard))
+        elif shard in shares:
+            self._object(node, self.of_shares(shard))
         elif is_replicated(shard) and self.of_groups(shard):
             self._suspects[node.node_id] = Suspect(shard, end_of(shard), now)
 
@@ -120,6 +148,7 @@ class Replays:
             transactions, groups = shards_of(node) if node.is_serving else ([], [])
             found = [self.of_transactions(shard) for shard in transactions]
             found += [self.of_groups(shard) for shard in groups if is_replicated(shard)]
+            found += [self.of_shares(shard) for shard in share_shards_of(node) if size_of(shard)]
             yield from (f"ReplaysAgree: {node.host}: {difference}" for difference in found if difference)
 
     def of_transactions(self, shard: Any) -> str:
@@ -146,6 +175,30 @@ class Replays:
             return groups_of(image, gone)
 
         return self._compare(shard, groups_of(shard.image, gone), replayed)
+
+    def of_shares(self, shard: Any) -> str:
+        """What a share coordinator knows otherwise than its log; empty for nothing. That log is pruned and not cleaned:
+        what is left of it behind any offset up to the oldest snapshot that counts has to say the same.
+        """
+        self.compared += 1
+        states, begin = shard.states, shard.partition.log.log_start_offset
+        lowest = at_once(states.lowest_offset())
+        pruned = self._random.randint(begin, end_of(shard) if lowest is None else lowest)
+        with in_silence():
+            log = copied(shard.partition.log, self._random)
+            if log is None:
+                return ""
+            for start_offset in (begin, pruned):
+                found = ShareStates(0)
+                run(load_shares(Pruned(log, start_offset), found))
+                if (found.by_key, found.size_bytes) != (states.by_key, states.size_bytes):
+                    known = found.by_key
+                    differing = [key for key in {**known, **states.by_key} if known.get(key) != states.by_key.get(key)]
+                    told = [f"{key}: {states.by_key.get(key)}, and there {known.get(key)}" for key in differing[:3]]
+                    return f"{shard.partition} knows otherwise than its log from {start_offset} on: {'; '.join(told)}"
+            log.close()
+        self.pruned += pruned - begin
+        return ""
 
     def _compare(self, shard: Any, live: Known, replayed: Any) -> str:
         """Compare with the log, and with what two cleanings leave of it. Empty where all agree."""
@@ -182,6 +235,12 @@ def shards_of(node: Node) -> tuple[list[Any], list[Any]]:
     return [shard for shard in transactions if is_comparable(shard)], [
         shard for shard in groups if is_comparable(shard)
     ]
+
+
+def share_shards_of(node: Node) -> list[Any]:
+    """Those of share groups that serve."""
+    shards = node.broker.as_broker.sharing.coordinator.shards
+    return [shard for shard in shards if is_comparable(shard)]
 
 
 def is_comparable(shard: Any) -> bool:

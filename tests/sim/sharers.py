@@ -1,12 +1,12 @@
 """Share groups (KIP-932): members that heartbeat, acquire records of the partitions they are assigned, and judge them.
 
-A member does what a correct client does: it fetches at the leader of a partition within a share session, accepts,
-releases or rejects what it has acquired, or says nothing of it, and ends the session. Members subscribe to other
-topics, leave, crash, sleep past their session, and come back; topics come and go.
+A member does what a correct client does: it fetches at the leader of a partition within a share session, once or again
+and again, accepts, releases or rejects what it has acquired, renews its lock, or says nothing of it, and ends the
+session. Members subscribe to other topics, leave, crash, sleep past their session, and come back; topics come and go.
+What they are given is judged in `deliveries.py`.
 
 | anomaly | meaning |
 |---|---|
-| accepted-again | a record is delivered after its acceptance was acknowledged, whoever leads by then |
 | epoch-back | the epoch of a member, or of its group, falls |
 | epoch-lost | the next coordinator is behind an epoch that a member has been told |
 | epoch-ahead | a member is in an epoch before its target is computed, or a target before the group's epoch |
@@ -21,10 +21,12 @@ from random import Random
 from typing import Any, Final
 
 from kavka_broker.core.metadata.image.features import SHARE_VERSION
+from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.core.share_group.state import ShareGroup
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import share_acknowledge_request as judgements
+from kavka_broker.protocol.messages import share_fetch_request as asking
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
@@ -41,25 +43,25 @@ from kavka_broker.protocol.messages.incremental_alter_configs_request import (
 )
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
 from kavka_broker.protocol.messages.share_acknowledge_response import ShareAcknowledgeResponse
-from kavka_broker.protocol.messages.share_fetch_request import FetchPartition, FetchTopic, ShareFetchRequest
 from kavka_broker.protocol.messages.share_fetch_response import ShareFetchResponse
 from kavka_broker.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kavka_broker.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.sim.clients import ANSWER_MS, Admin, Client
+from tests.sim.deliveries import ACCEPT, DELIVERIES_MAX, REJECT, RELEASE, RENEW, Asked, Deliveries, Delivery, Source
 from tests.sim.grouped import ELSEWHERE, Again, Grouped
 from tests.sim.history import WORST_MAX
 from tests.sim.holdings import Held, held_text
+from tests.sim.log_starts import Trim
 from tests.sim.weak import WeakProducer
 from tests.sim.workloads import Workload
 
 SHARE_GROUP: Final = "sharers"
 OFFSETS_TOPIC: Final = "__consumer_offsets"
-READ: Final = "spare-shared0"  # has records
+READ: Final = "shared"  # has records, and stays
 TOPICS: Final = (READ, "spare-shared1", "spare-shared2")
 READ_PARTITIONS: Final = 2
-ACCEPT, RELEASE, REJECT = 1, 2, 3
 GROUP_RESOURCE: Final = 32
 FINAL_EPOCH: Final = -1
 AGREED_SECONDS_MAX: Final = 60.0
@@ -68,37 +70,12 @@ FENCED: Final = frozenset({
 })  # fmt: skip
 
 
-class Deliveries:
-    """One group as its members see it, all together."""
-
-    def __init__(self) -> None:
-        self.problems: list[str] = []
-        self.objected: Callable[[str], None] = lambda problem: None
-        self.accepted: dict[tuple[Held, int], float] = {}  # by record: when its acceptance was acknowledged
-        self.told_epoch = 0  # the latest that any member was told by a coordinator whose word counts
-        self.heartbeats = self.acquired = self.released = self.rejected = 0
-
-    def object(self, problem: str) -> None:
-        self.problems.append(problem)
-        self.objected(problem)
-
-    def acquires(self, who: str, place: Held, first: int, last: int, asked: float) -> None:
-        """A member has got records, for which it had asked then."""
-        for offset in range(first, last + 1):
-            self.acquired += 1
-            accepted = self.accepted.get((place, offset))
-            if accepted is not None and accepted < asked:
-                self.object(f"accepted-again: {who} was given offset {offset} of {held_text(place)} after all")
-
-    def accepts(self, place: Held, offset: int, now: float) -> None:
-        self.accepted.setdefault((place, offset), now)
-
-
 class Sharer(Grouped):
     """One member. `record` is the whole group's."""
 
     group_id = SHARE_GROUP
     record: Deliveries
+    source_of: Callable[["Sharer", Held], Source | None]
     leads: Callable[[tuple[str, int]], int | None]
     session_ms, heartbeat_ms = 2_000, 300
     is_calm = False
@@ -108,7 +85,8 @@ class Sharer(Grouped):
         self._restlessness = self.random.choice((0.03, 0.08, 0.2))
         self._lives = 0
         self.topics: tuple[str, ...] = (READ,)
-        self._names: dict[bytes, str] = {}
+        self._session = 0  # the epoch of the share session
+        self._counts: dict[int, int] = {}  # deliveries of the records that it was given last
         self._begin_anew()
 
     def __str__(self) -> str:
@@ -173,7 +151,7 @@ class Sharer(Grouped):
     # --- records ------------------------------------------------------------------------------------------------
 
     async def _read(self) -> None:
-        """Acquire records of one partition, and say what becomes of them. Raises Again."""
+        """Acquire records of one partition, and say what becomes of them, in one session. Raises Again."""
         topic_id = self.topic_ids.get(READ)
         places = sorted(place for place in self.assigned if topic_id is None or place[0] == topic_id)
         if not places:
@@ -186,63 +164,99 @@ class Sharer(Grouped):
             raise Again("nobody says who leads") from None
         if self.topic_ids[READ] != place[0]:
             return
-        asked = self.loop.time()
-        topic = FetchTopic(place[0], [FetchPartition(place[1])])
-        request = ShareFetchRequest(self.group_id, self.member_id, 0, 100, 1, 1 << 20, 10, 5, topics=[topic])
+        self._session = 0
         try:
-            answer = await peer.ask(request, ShareFetchResponse, timeout_ms=ANSWER_MS)
-            acquired = self._acquired(answer, place, asked)
-            if acquired:
-                await self._judge(peer, place, acquired)
-            last = judgements.ShareAcknowledgeRequest(self.group_id, self.member_id, FINAL_EPOCH)
-            await peer.ask(last, ShareAcknowledgeResponse, timeout_ms=ANSWER_MS)
+            said: dict[int, int] = {}
+            for _ in range(self.random.choice((1, 1, 2, 3))):
+                said = await self._judge(peer, place, await self._fetch(peer, place, said))
+            await self._say(peer, place, said, FINAL_EPOCH)
         except Unreachable:
             self.forget_leader((READ, place[1]))
             raise Again("the leader does not answer") from None
 
-    def _acquired(self, answer: Any, place: Held, asked: float) -> list[int]:
-        """The offsets of an answer. Raises Again."""
+    def _next_epoch(self) -> int:
+        self._session += 1
+        return self._session - 1
+
+    async def _fetch(self, peer: Any, place: Held, said: dict[int, int]) -> dict[int, int]:
+        """Acquire records, and say what becomes of others; returns the count of deliveries of each. Raises Again and
+        Unreachable.
+        """
+        asked, before = self.loop.time(), self.source_of(self, place)
+        epoch = self._next_epoch()
+        batches = [asking.AcknowledgementBatch(offset, offset, [kind]) for offset, kind in sorted(said.items())]
+        partition = asking.FetchPartition(place[1], 0, batches)
+        topics = [asking.FetchTopic(place[0], [partition])] if not epoch or said else []
+        request = asking.ShareFetchRequest(
+            self.group_id, self.member_id, epoch, 100, 1, 1 << 20, 10, 5, self.random.randint(0, 1), topics=topics
+        )
+        counts, self._counts = self._counts, {}
+        self.record.says(place, said)
+        try:
+            answer = await peer.ask(request, ShareFetchResponse, timeout_ms=ANSWER_MS)
+        except Unreachable:
+            self.record.is_unanswered(place)
+            raise
+        part = self._part_of(answer, place)
+        if part is None:
+            return {}
+        if said and not part.acknowledge_error_code:
+            self.record.is_answered(place, said, counts, asked, self.loop.time())
+        source = self.source_of(self, place)
+        if before is None or source is None or before.window is not source.window:
+            source = None  # which of them has given the records is not known
+        fetch = Asked(self.member_id, place, asked, self.loop.time(), source)
+        for records in part.acquired_records:
+            offsets = range(records.first_offset, records.last_offset + 1)
+            self.record.acquires(fetch, offsets, records.delivery_count)
+            self._counts |= dict.fromkeys(offsets, records.delivery_count)
+        return self._counts
+
+    def _part_of(self, answer: Any, place: Held) -> Any:
+        """Return what an answer says of a partition, None where that is nothing. Raises Again."""
         if answer.error_code:
             raise Again(ErrorCode(answer.error_code).name)
-        (partition,) = (
-            (part for topic in answer.responses for part in topic.partitions) if answer.responses else (None,)
-        )
-        if partition is None:
-            return []
-        if partition.error_code:
+        parts = [part for topic in answer.responses for part in topic.partitions]
+        if parts and parts[0].error_code:
             self.forget_leader((READ, place[1]))
-            raise Again(ErrorCode(partition.error_code).name)
-        offsets = list[int]()
-        for records in partition.acquired_records:
-            self.record.acquires(self.member_id, place, records.first_offset, records.last_offset, asked)
-            offsets += range(records.first_offset, records.last_offset + 1)
-        return offsets
+            raise Again(ErrorCode(parts[0].error_code).name)
+        return parts[0] if parts else None
 
-    async def _judge(self, peer: Any, place: Held, offsets: list[int]) -> None:
-        """Say what becomes of records; of some nothing."""
-        if self.random.random() < 0.3:
+    async def _judge(self, peer: Any, place: Held, counts: dict[int, int]) -> dict[int, int]:
+        """Decide what becomes of records; returns what is yet to be said. Of some nothing is. Raises Unreachable."""
+        chance = self.random.random()
+        if chance < 0.3:
             await asyncio.sleep(self.random.uniform(0.0, 0.5))
+        elif chance < 0.4 and counts and not self.is_calm:
+            self.doing = "is slow"
+            await asyncio.sleep(self.random.uniform(0.3, 1.5) * self.record.lock_seconds)
+        weights = (8, 2, 1, 1, 1)
         kinds = {
-            offset: ACCEPT if self.is_calm else self.random.choices((ACCEPT, RELEASE, REJECT, 0), (8, 2, 1, 1))[0]
-            for offset in offsets
+            offset: ACCEPT if self.is_calm else self.random.choices((ACCEPT, RELEASE, REJECT, RENEW, 0), weights)[0]
+            for offset in counts
         }
-        batches = [
-            judgements.AcknowledgementBatch(offset, offset, [kind]) for offset, kind in sorted(kinds.items()) if kind
-        ]
-        if not batches:
-            return
-        partition = judgements.AcknowledgePartition(place[1], batches)
-        topic = judgements.AcknowledgeTopic(place[0], [partition])
-        request = judgements.ShareAcknowledgeRequest(self.group_id, self.member_id, 1, topics=[topic])
+        renewed = {offset: kind for offset, kind in kinds.items() if kind == RENEW}
+        said = {offset: kind for offset, kind in kinds.items() if kind not in (0, RENEW)}
+        if renewed:
+            await self._say(peer, place, renewed, self._next_epoch())
+        if self.random.random() < 0.5:
+            return said  # with the next fetch, or the end of the session
+        await self._say(peer, place, said, self._next_epoch())
+        return {}
+
+    async def _say(self, peer: Any, place: Held, kinds: dict[int, int], epoch: int) -> None:
+        """Say what becomes of records. Raises Unreachable."""
+        batches = [judgements.AcknowledgementBatch(offset, offset, [kind]) for offset, kind in sorted(kinds.items())]
+        topics = [judgements.AcknowledgeTopic(place[0], [judgements.AcknowledgePartition(place[1], batches)])]
+        request = judgements.ShareAcknowledgeRequest(
+            self.group_id, self.member_id, epoch, RENEW in kinds.values(), topics=topics if kinds else []
+        )
+        said, counts = self.loop.time(), self._counts
+        self.record.says(place, kinds)
         answer = await peer.ask(request, ShareAcknowledgeResponse, timeout_ms=ANSWER_MS)
         codes = [part.error_code for told in answer.responses for part in told.partitions]
-        if answer.error_code or codes != [0]:
-            return
-        for offset, kind in kinds.items():
-            if kind == ACCEPT:
-                self.record.accepts(place, offset, self.loop.time())
-            self.record.released += kind == RELEASE
-            self.record.rejected += kind == REJECT
+        if kinds and not answer.error_code and codes == [0]:
+            self.record.is_answered(place, kinds, counts, said, self.loop.time())
 
     # --- what they do -------------------------------------------------------------------------------------------
 
@@ -293,7 +307,7 @@ class SharedTopicChanger(Client):
 class Sharers(Workload):
     """Two to four members, producers of what they read, and one who changes their topics."""
 
-    share = 0.0  # only where a test says so: share groups are experimental
+    share = 0.04
 
     @classmethod
     def settings(cls, random: Random) -> dict[str, str]:
@@ -307,15 +321,17 @@ class Sharers(Workload):
             "group.share.initialize.retry.interval.ms": "3000",
             "group.share.min.record.lock.duration.ms": "1000",
             "group.share.record.lock.duration.ms": random.choice(("1000", "3000")),
-            "group.share.delivery.count.limit": "10",
-            "share.coordinator.state.topic.replication.factor": "3",
-            "share.coordinator.state.topic.min.isr": "2",
+            "group.share.delivery.count.limit": str(DELIVERIES_MAX),
             "share.coordinator.state.topic.num.partitions": "2",
             "share.coordinator.snapshot.update.records.per.snapshot": random.choice(("2", "20", "500")),
+            "share.coordinator.state.topic.prune.interval.ms": random.choice(("1000", "300000")),
+            "share.coordinator.cold.partition.snapshot.interval.ms": random.choice(("2000", "300000")),
             "offsets.commit.timeout.ms": "3000",
         }
 
     async def begin(self, admin: Admin) -> None:
+        # The share coordinator prunes this log; `replays` judges whether what is left says the same.
+        self.simulation.trims[SHARE_STATE_TOPIC] = Trim(is_any=True)
         await admin.create(READ, READ_PARTITIONS, self.shape.replication_factor)
         upgrade = UpdateFeaturesRequest(1_000, [FeatureUpdateKey(SHARE_VERSION, 1)])
         config = AlterableConfig("share.auto.offset.reset", 0, "earliest")
@@ -337,10 +353,12 @@ class Sharers(Workload):
         settings = self.shape.settings
         self.record = Deliveries()
         self.record.objected = self.simulation.fail
+        self.record.is_open = self._is_open
+        self.record.lock_seconds = int(settings["group.share.record.lock.duration.ms"]) / 1000
         self._epochs: dict[str, tuple[Any, int, int]] = {}  # by node: shard, group epoch, assignment epoch
         self.members = [self.as_client(Sharer, f"sharer{n}") for n in range(self.random.choice((2, 3, 4)))]
         for member in self.members:
-            member.record, member.leads = self.record, self._leads
+            member.record, member.leads, member.source_of = self.record, self._leads, self._source_of
             member.session_ms = int(settings["group.share.session.timeout.ms"])
             member.heartbeat_ms = int(settings["group.share.heartbeat.interval.ms"])
         self._producers = [
@@ -366,6 +384,30 @@ class Sharers(Workload):
         state = topic.partitions[0]
         is_newest = (state.leader, state.leader_epoch) == (node.node_id, partition.leader_epoch)
         return int(partition.leader_epoch) if is_newest else None
+
+    def _source_of(self, member: Sharer, place: Held) -> Source | None:
+        """Return what would serve a member's fetch now; None where nothing has yet."""
+        address = member.known_leader((READ, place[1]))
+        host = None if address is None else address[0]
+        node = next((other for other in self._nodes if other.host == host and other.is_serving), None)
+        if node is None:
+            return None
+        fetches = node.broker.as_broker.sharing.fetches
+        leader = fetches._leaders.get((SHARE_GROUP, place))
+        session = fetches.sessions.by_key.get((SHARE_GROUP, member.member_id))
+        if leader is None or leader.window is None or leader.is_closed:
+            return None
+        return Source(leader.window, session)
+
+    def _is_open(self, delivery: Delivery) -> bool:
+        """Whether the session goes on in which a record was given out."""
+        assert delivery.source is not None
+        return any(
+            delivery.source.session is session
+            for node in self._nodes
+            if node.is_serving
+            for session in node.broker.as_broker.sharing.fetches.sessions.by_key.values()
+        )
 
     def after_step(self, node: Any) -> None:
         """Look at the group as its coordinator has it."""
@@ -418,11 +460,25 @@ class Sharers(Workload):
         record = self.record
         self.reached(
             shared_acquired=record.acquired,
-            shared_accepted=len(record.accepted),
-            shared_released=record.released,
+            shared_accepted=record.accepted,
+            shared_redelivered=record.redelivered,
             shared_rejected=record.rejected,
+            shared_released=len(record.released),
+            shared_renewed=record.renewed,
+            shared_pruned=self.simulation.replays.pruned,
         )
-        return [*record.problems[:WORST_MAX], *await self._unread()]
+        unread = await self._unread() or self._forgotten()
+        return [*record.problems[:WORST_MAX], *unread, *self.simulation.replays.at_the_end()]
+
+    def _forgotten(self) -> list[str]:
+        """Records that the group has left behind, and that were to be delivered once more."""
+        topic = self.simulation.invariants.image.topics.get(READ)
+        written = sorted(
+            ((topic.topic_id, index), offset)
+            for index, producer in enumerate(self._producers)
+            for offset in producer.told.values()
+        )
+        return list(self.record.forgotten(written))[:WORST_MAX]
 
     async def _unread(self) -> list[str]:
         """Where the group is behind, once it has had time."""

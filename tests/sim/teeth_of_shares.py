@@ -6,9 +6,14 @@ from kavka_broker.coordinator.group_commands import Outcome, ShareHeard
 from kavka_broker.coordinator.share_groups import ShareGroups
 from kavka_broker.coordinator.share_state_client import ReadState, ShareStateClient
 from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.share.runs import Change, Run
+from kavka_broker.core.share.share_partition import Acquisition, ShareLimits, SharePartition
+from kavka_broker.core.share.share_states import ShareStates
+from kavka_broker.core.share.state_batches import RecordState, StateBatch
 from kavka_broker.core.share_group import heartbeat
 from kavka_broker.core.share_group.heartbeat import ShareChange
 from kavka_broker.core.share_group.state import ShareGroup, StatePartitions
+from kavka_broker.loop.slices import Work
 from tests.sim.teething import Patch, tooth
 
 
@@ -77,3 +82,74 @@ def accepted_records_are_not_read(patch: Patch) -> None:
         return (await read(self, group_id, place, leader_epoch))._replace(batches=[])
 
     patch.setattr(ShareStateClient, "read", without_batches)
+
+
+@tooth("a lock ends with the first one that does", "pause", 10, workloads="sharers", hectic=True)
+def locks_end_together(patch: Patch) -> None:
+    expire = SharePartition.expire
+
+    def expire_all(self: SharePartition, now_ms: float, limits: ShareLimits) -> list[StateBatch]:
+        return expire(self, now_ms + limits.lock_ms, limits)
+
+    patch.setattr(SharePartition, "expire", expire_all)
+
+
+@tooth("records are given out that another member has", "pause", 5, workloads="sharers", hectic=True)
+def locked_records_are_free(patch: Patch) -> None:
+    def is_free(run: Run) -> bool:
+        return run.state in (RecordState.AVAILABLE, RecordState.ACQUIRED) and run.pending is None
+
+    patch.setattr(Run, "is_free", property(is_free))
+
+
+@tooth("the end of a session releases what other members have", "pause", 10, workloads="sharers", hectic=True)
+def sessions_release_all(patch: Patch) -> None:
+    def release(self: SharePartition, member: str, limits: ShareLimits) -> Change:
+        change = Change()
+        for run in self.runs:
+            if run.is_locked:
+                run.mark(self._released(run, limits), change)
+        return change
+
+    patch.setattr(SharePartition, "release", release)
+
+
+@tooth("a second delivery does not count", "pause", 5, workloads="sharers", hectic=True)
+def redeliveries_do_not_count(patch: Patch) -> None:
+    lock = Acquisition.lock
+
+    def lock_without_counting(self: Acquisition, run: Run) -> None:
+        count = run.count
+        lock(self, run)
+        run.count = max(count, 1)
+
+    patch.setattr(Acquisition, "lock", lock_without_counting)
+
+
+@tooth("a group leaves released records behind", "pause", 5, workloads="sharers", hectic=True)
+def released_records_are_left_behind(patch: Patch) -> None:
+    def is_settled(run: Run) -> bool:
+        return run.pending is None and (run.state.is_terminal or (run.state is RecordState.AVAILABLE and run.count > 0))
+
+    patch.setattr(Run, "is_settled", property(is_settled))
+
+
+@tooth("a rejected record is as one that was released", "pause", 5, workloads="sharers", hectic=True)
+def rejected_records_come_again(patch: Patch) -> None:
+    mark = SharePartition._mark
+
+    def mark_released(self: SharePartition, run: Run, member: str, kind: int, *others: Any) -> None:
+        mark(self, run, member, 2 if kind == 3 else kind, *others)
+
+    patch.setattr(SharePartition, "_mark", mark_released)
+
+
+@tooth("the log of share groups is pruned up to its newest snapshot", "pause", 10, workloads="sharers", hectic=True,
+       share_coordinator_state_topic_prune_interval_ms="1000",
+       share_coordinator_snapshot_update_records_per_snapshot="20")  # fmt: skip
+def needed_snapshots_are_pruned(patch: Patch) -> None:
+    def newest(self: ShareStates) -> Work[int | None]:
+        yield from ()
+        return max((state.snapshot_offset for state in self.by_key.values()), default=None)
+
+    patch.setattr(ShareStates, "lowest_offset", newest)

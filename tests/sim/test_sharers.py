@@ -1,4 +1,4 @@
-"""Plays share groups (KIP-932) by themselves.
+"""Plays share groups (KIP-932) by themselves, beside the share of ordinary seeds that play them too.
 
 Worlds are longer here than a seed draws them: a group needs time to be joined, left and assigned again and again.
 """
@@ -38,4 +38,6 @@ def test_what_is_accepted_never_comes_back(seed: int) -> None:
     assert counts["played.shared_acquired"] > 0
     assert counts["played.shared_accepted"] > 0
     assert counts["played.shared_released"] > 0
+    assert counts["played.shared_redelivered"] > 0
+    assert counts["played.shared_renewed"] > 0
     assert simulation.replays.compared > 0
