@@ -51,7 +51,7 @@ chaos: $(DEV) ## 7 break real processes under load and judge what clients saw: M
 bench: $(DEV) ## 8 Kavka beside Apache Kafka, same clients; minutes, needs a JDK: ARGS="--section latency"
 	@$(BIN)/python -m bench $(ARGS)
 
-e2e: $(DEV) ## 9 images, and pods of them on a Kubernetes of one node; needs root: ARGS="--keep -k broker"
+e2e: $(DEV) ## 9 images, and pods of them; needs root: CLUSTER=own|kind|kubeconfig ARGS="--keep -k broker"
 	@$(BIN)/python -m e2e $(ARGS)
 
 format: $(DEV) ## 2 write the code as ruff wants it

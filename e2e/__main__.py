@@ -1,6 +1,6 @@
-"""`python -m e2e [--keep] [--images NAMES] [PYTEST...]`: build the images, start the node, run the tests, end the node.
+"""`python -m e2e [--keep] [--images NAMES] [PYTEST...]`: build images, start the cluster, run the tests, end it.
 
---keep           leaves the node there, and the next run goes on with it; python -m e2e.cluster down ends it
+--keep           leaves the cluster there, and the next run goes on with it; python -m e2e.cluster down ends it
 --images NAMES   builds these alone, of broker,operator,audit,audit-spark,former; only the test of an upgrade needs the
                  last, which is of an earlier commit
 e2e/FILE         that file alone; all tests of e2e where none is named
@@ -12,8 +12,8 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from e2e import cluster, images
-from e2e import earlier_commit as former
+from e2e import earlier_commit, images
+from e2e.cluster import CLUSTER
 
 KEEP, IMAGES = "--keep", "--images"
 FORMER = "former"
@@ -40,21 +40,21 @@ def wanted_images(words: Sequence[str]) -> list[str]:
 
 
 def main(words: Sequence[str]) -> int:
-    """Bring the node up, run the tests, take it down; pytest's exit code."""
+    """Bring the cluster up, run the tests, take it down; pytest's exit code."""
     if HELP & set(words):
         print(__doc__.rstrip())
         return 0
     wanted = wanted_images(words)
     images.build_all([target for target in images.TARGETS if target in wanted])
     if FORMER in wanted:
-        former.build_former()
+        earlier_commit.build_former()
     try:
-        cluster.up()
+        CLUSTER.up()
         line = [sys.executable, "-m", "pytest", *pytest_words(words)]
         return subprocess.run(line, cwd=Path(__file__).parents[1], check=False).returncode
     finally:
         if KEEP not in words:
-            cluster.down()
+            CLUSTER.down()
 
 
 if __name__ == "__main__":

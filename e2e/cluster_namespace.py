@@ -8,7 +8,6 @@ from pathlib import Path
 
 from e2e.images import TAG
 from e2e.kubectl import SECONDS_MAX, apply, ask, until
-from e2e.machine import NODE
 from e2e.release import OPERATOR_IMAGE
 from tests.kube.objects import cluster, pool, topic, volumes
 from tests.support.control_plane import Json
@@ -90,6 +89,11 @@ class Scene:
         listed = json.loads(self.ask("get", "pods", *OF_CLUSTER, "--output", "json"))["items"]
         return {item["metadata"]["name"]: item["status"].get("phase", "") for item in listed}
 
+    def machines(self) -> list[str]:
+        """The nodes of the Kubernetes that the brokers' pods are on."""
+        listed = json.loads(self.ask("get", "pods", *OF_CLUSTER, "--output", "json"))["items"]
+        return sorted({item["spec"]["nodeName"] for item in listed if item["spec"].get("nodeName")})
+
     def images(self) -> set[str]:
         """The images that the brokers run with."""
         words = "jsonpath={.items[*].spec.containers[0].image}"
@@ -143,5 +147,4 @@ def scene_in(namespace: str) -> Iterator[Scene]:
     try:
         yield Scene(namespace)
     finally:
-        ask("uncordon", NODE)
         ask("delete", "namespace", namespace, f"--timeout={SECONDS_MAX}s")

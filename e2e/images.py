@@ -17,7 +17,7 @@ from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from e2e.machine import CACHE, IMAGES, demand, run
+from e2e.machine import BUILDER_PACKAGES, CACHE, IMAGES, demand, run
 from tools.spark_home import spark_jars
 
 ROOT = Path(__file__).parents[1]
@@ -73,7 +73,7 @@ int main(void) {{ fputs("{LAST_WORDS}\\n", stderr); return 1; }}
 
 def build_all(targets: Sequence[str] = TARGETS) -> None:
     """Build what is lacking: the small ones of the tests, the base, and these of the Dockerfile."""
-    demand()
+    demand(BUILDER_PACKAGES)
     IMAGES.mkdir(parents=True, exist_ok=True)
     build_program(IMAGES / "pause.tar", "kavka.local/pause:1", PAUSE)
     build_program(IMAGES / "broken.tar", f"kavka.local/broker:{BROKEN_TAG}", BROKEN)
@@ -164,6 +164,25 @@ def build(target: str, tar: Path, *, root: Path = ROOT, tag: str = TAG) -> None:
     new.unlink(missing_ok=True)  # buildah adds to no archive
     buildah("push", *QUIET, name, f"docker-archive:{new}:{name}")
     new.rename(tar)
+
+
+def named_in(archive: Path) -> str:
+    """Return the name that an archive of an image says."""
+    with tarfile.open(archive) as packed:
+        manifest = packed.extractfile("manifest.json")
+        assert manifest is not None, archive
+        name: str = json.load(manifest)[0]["RepoTags"][0]
+    return name
+
+
+def pushed(archive: Path, names: Sequence[str]) -> None:
+    """Push an image to a registry, under each of these names; the login is that of `buildah login`, or of docker."""
+    buildah("pull", *QUIET, f"docker-archive:{archive}")
+    try:
+        for name in names:
+            buildah("push", *QUIET, named_in(archive), f"docker://{name}")
+    finally:
+        sweep()
 
 
 @contextmanager

@@ -199,7 +199,7 @@ def others() -> dict[str, tuple[str, ...]]:
         "coredns": ("-conf", str(ETC / "Corefile")),
         "volume-provisioner": (
             *("--kubeconfig", str(ETC / "volume-provisioner.conf"), "--dir", str(STATE / "volumes")),
-            *("--node", NODE, "--class", "standard"),
+            *("--node", NODE),
         ),
     }
 

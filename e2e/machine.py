@@ -8,10 +8,12 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from collections.abc import Mapping
 from pathlib import Path
 
 from tools.cache import cache
 
+HERE = Path(__file__).parent
 CACHE = cache("e2e")
 STATE = Path(tempfile.gettempdir()) / "kavka-e2e"  # one node a machine; sockets want a short path
 IMAGES = CACHE / "images"
@@ -25,30 +27,29 @@ SERVICES, API_ADDRESS, DNS_ADDRESS = "10.96.0.0/16", "10.96.0.1", "10.96.0.10"
 PODS = "10.244.0.0/24"
 API = f"https://{NODE_ADDRESS}:6443"
 
-PACKAGES = {
+BUILDER_PACKAGES = {"buildah": "buildah", "mmdebstrap": "mmdebstrap", "openssl": "openssl", "gcc": "gcc"}
+"""Programs that build images, and Debian's package of each."""
+NODE_PACKAGES = {
     "containerd": "containerd",
     "runc": "runc",
     "iptables": "iptables",
     "conntrack": "conntrack",
     "ip": "iproute2",
     "sysctl": "procps",
-    "buildah": "buildah",
-    "mmdebstrap": "mmdebstrap",
     "openssl": "openssl",
-    "gcc": "gcc",
 }
-"""Programs of the node, and Debian's package of each; containernetworking-plugins has no program on PATH."""
+"""Those of the own node; containernetworking-plugins has no program on PATH."""
 PLUGINS = Path("/usr/lib/cni")
 
 
-def demand() -> None:
+def demand(packages: Mapping[str, str]) -> None:
     """Go on only where the machine has all that is needed. Raises SystemExit."""
     if os.geteuid() != 0:
         raise SystemExit(
             "error: make e2e needs root: it makes network interfaces and mounts, in namespaces of their own"
         )
-    lacking = [package for program, package in PACKAGES.items() if shutil.which(program, path=search()) is None]
-    lacking += [] if PLUGINS.is_dir() else ["containernetworking-plugins"]
+    lacking = [package for program, package in packages.items() if shutil.which(program, path=search()) is None]
+    lacking += [] if packages is not NODE_PACKAGES or PLUGINS.is_dir() else ["containernetworking-plugins"]
     if lacking:
         raise SystemExit(f"error: make e2e lacks programs: apt-get install --no-install-recommends {' '.join(lacking)}")
 

@@ -6,20 +6,21 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from e2e.cluster import CLUSTER
 from e2e.images import TAG
 from e2e.kubectl import SECONDS_MAX, ask
-from e2e.machine import KUBECONFIG, STATE
+from e2e.machine import STATE
 from tests.kube.helm import CHART
 from tools.kube.programs import program
 
 OPERATORS = RELEASE = DEPLOYMENT = "kavka"
-OPERATOR_IMAGE, BROKER_IMAGE, AUDIT_IMAGE = "kavka.local/operator", "kavka.local/broker", "kavka.local/audit"
+OPERATOR_IMAGE, BROKER_IMAGE, AUDIT_IMAGE = (f"{CLUSTER.repository}/{name}" for name in ("operator", "broker", "audit"))
 OPERATOR = f"deployment/{DEPLOYMENT}"
 
 
 def helm(*arguments: str | Path) -> str:
     """What helm says."""
-    environment = {**os.environ, "KUBECONFIG": str(KUBECONFIG), "HOME": str(STATE)}
+    environment = {**os.environ, "KUBECONFIG": str(CLUSTER.kubeconfig), "HOME": str(STATE)}
     line = [str(program("helm")), "--namespace", OPERATORS, *map(str, arguments)]
     ran = subprocess.run(line, capture_output=True, text=True, check=False, timeout=2 * SECONDS_MAX, env=environment)
     assert ran.returncode == 0, ran.stdout + ran.stderr

@@ -2,6 +2,7 @@
 
 import json
 
+from e2e.cluster import image
 from e2e.cluster_namespace import Scene
 from e2e.images import TAG
 from e2e.kubectl import SECONDS_MAX, until
@@ -32,7 +33,7 @@ LISTENERS = [
 WITH_SPARK: Json = {
     **ANALYTICS,
     "engine": "Spark",
-    "image": f"kavka.local/audit-spark:{TAG}",
+    "image": image("audit-spark", TAG),
     "resources": {"cpu": "250m", "memory": "1536Mi"},
     "executors": {"instances": 1, "resources": {"cpu": "250m", "memory": "1536Mi"}},
 }

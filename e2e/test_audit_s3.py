@@ -11,10 +11,11 @@ from pathlib import Path
 import duckdb
 import pytest
 
+from e2e.cluster import image
 from e2e.cluster_namespace import Scene
 from e2e.images import TAG
 from e2e.kubectl import ask, until
-from e2e.machine import HOST_ADDRESS, HOST_NAME
+from e2e.needs import machine
 from e2e.release import OPERATOR, OPERATORS
 from e2e.trail import (
     ANALYTICS,
@@ -40,7 +41,7 @@ LISTENERS = [
     {"name": "OUTSIDE", "port": 9094, "service": {"type": "NodePort"}},
 ]
 PREFIX = "audit/main"
-WITH_SPARK = f"kavka.local/audit-spark:{TAG}"
+WITH_SPARK = image("audit-spark", TAG)
 BY_SPARK: Json = {
     "engine": "Spark",
     "image": WITH_SPARK,
@@ -57,6 +58,7 @@ class Store:
     """An S3 server on this machine, which pods reach by its name."""
 
     server: S3Server
+    name: str
     signed: Certificates
 
     def spec(self, bucket: str, **fields: object) -> Json:
@@ -64,7 +66,7 @@ class Store:
         asked = {
             "bucket": bucket,
             "prefix": PREFIX,
-            "endpoint": self.server.endpoint_at(HOST_NAME),
+            "endpoint": self.server.endpoint_at(self.name),
             "region": REGION,
             "credentialsSecret": {"name": "store"},
             "caSecret": {"name": "store"},
@@ -75,10 +77,10 @@ class Store:
 
 @pytest.fixture(scope="module")
 def store(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Store]:
-    directory = tmp_path_factory.mktemp("store")
-    signed = certificates(directory / "certificates", f"DNS:{HOST_NAME}")
-    with s3_server(directory, address=HOST_ADDRESS, signed=signed) as server:
-        yield Store(server, signed)
+    directory, (address, name) = tmp_path_factory.mktemp("store"), machine()
+    signed = certificates(directory / "certificates", f"DNS:{name}")
+    with s3_server(directory, address=address, signed=signed) as server:
+        yield Store(server, name, signed)
 
 
 def wants(scene: Scene, storage: Json, **fields: object) -> None:
@@ -147,7 +149,7 @@ def test_runs_in_pods_keep_in_a_bucket_what_clients_counted(scene: Scene, store:
 def test_what_a_store_refuses_is_in_the_status_with_its_field(scene: Scene, store: Store) -> None:
     """No Secret, keys of another store, an authority of another, a bucket that is not there; right ones heal all."""
     kept = store.server.bucket("refusing") / PREFIX
-    another = certificates(store.server.directory.parent / "theirs", f"DNS:{HOST_NAME}")
+    another = certificates(store.server.directory.parent / "theirs", f"DNS:{store.name}")
     authority = {"ca.crt": store.signed.text("ca.crt")}
     wants(scene, store.spec("refusing"))
     begun(scene).prepare()

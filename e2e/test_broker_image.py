@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 from confluent_kafka import Consumer, Producer
 
-from e2e.cluster import kubectl
+from e2e.cluster import kubectl, localized
+from e2e.needs import service_addresses
 from tests.support.waiting import until_outside
 
 MANIFEST = Path(__file__).parent / "broker.yaml"
@@ -17,10 +18,10 @@ NAMESPACE = "broker-image"
 SECONDS_MAX = 120
 
 
-def ask(*arguments: str) -> str:
+def ask(*arguments: str, stdin: str = "") -> str:
     """What kubectl says in this test's namespace."""
     line = [*kubectl(), "--namespace", NAMESPACE, *arguments]
-    ran = subprocess.run(line, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
+    ran = subprocess.run(line, input=stdin, capture_output=True, text=True, check=False, timeout=SECONDS_MAX)
     assert ran.returncode == 0, ran.stdout + ran.stderr
     return ran.stdout
 
@@ -28,6 +29,7 @@ def ask(*arguments: str) -> str:
 @pytest.fixture
 def broker() -> Iterator[None]:
     """The pod, ready."""
+    service_addresses()
     ask("create", "namespace", NAMESPACE)
     begin()
     yield
@@ -35,7 +37,7 @@ def broker() -> Iterator[None]:
 
 
 def begin() -> None:
-    ask("apply", "--filename", str(MANIFEST))
+    ask("apply", "--filename", "-", stdin=localized(MANIFEST.read_text()))
     ask("wait", "--for=condition=Ready", "pod/broker", f"--timeout={SECONDS_MAX}s")
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from e2e.cluster import kubectl
+from e2e.cluster import kubectl, localized
 from tests.kube.cluster import CRDS
 from tests.kube.objects import topic
 from tests.support.waiting import until_outside
@@ -30,7 +30,7 @@ def operator() -> Iterator[None]:
     """The pod, and the definitions of what it looks after."""
     ask("apply", "--server-side", "--filename", str(CRDS))
     ask("create", "namespace", NAMESPACE)
-    ask("apply", "--filename", str(MANIFEST))
+    ask("apply", "--filename", "-", stdin=localized(MANIFEST.read_text()))
     yield
     ask("delete", "namespace", NAMESPACE, f"--timeout={SECONDS_MAX}s")
     ask("delete", "clusterrolebinding", "operator-image")

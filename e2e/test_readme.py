@@ -7,10 +7,11 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e.cluster import CLUSTER
 from e2e.cluster_namespace import Scene, client
 from e2e.images import ROOT, TAG
 from e2e.kubectl import SECONDS_MAX, ask, until
-from e2e.machine import KUBECONFIG, STATE
+from e2e.machine import STATE
 from e2e.release import BROKER_IMAGE, OPERATOR_IMAGE, OPERATORS, uninstall
 from tests.tidy.test_documents import BLOCK
 from tools.kube.programs import program
@@ -46,7 +47,7 @@ def type_in(line: str) -> str:
     environment = {
         **os.environ,
         "PATH": f"{programs}:{os.environ['PATH']}",
-        "KUBECONFIG": str(KUBECONFIG),
+        "KUBECONFIG": str(CLUSTER.kubeconfig),
         "HOME": str(STATE),
     }
     ran = subprocess.run(

@@ -10,9 +10,9 @@ import duckdb
 from confluent_kafka import Consumer, Producer
 from confluent_kafka.admin import AdminClient, NewTopic
 
+from e2e import needs
 from e2e.cluster_namespace import Scene
 from e2e.kubectl import SECONDS_MAX, until
-from e2e.machine import STATE
 from tests.kube.objects import pool, quota, volumes
 from tests.support.control_plane import Json
 
@@ -116,7 +116,7 @@ def run(scene: Scene, name: str) -> tuple[str, str]:
 def lake(scene: Scene) -> Path:
     """The directory that this Kubernetes gives as the volume of the analytics."""
     volume = scene.ask("get", "pvc", "main-audit", "--output", "jsonpath={.spec.volumeName}")
-    return STATE / "volumes" / volume / "audit"
+    return needs.volumes() / volume / "audit"
 
 
 def table(scene: Scene, name: str) -> list[dict[str, Any]]:

@@ -18,6 +18,8 @@ from pathlib import Path
 from tools.cache import cache, cache_home
 
 MODULE = Path(__file__).parent / "go"
+OTHER_MODULES = {"sigs.k8s.io/kind": Path(__file__).parent / "kind"}
+"""Modules of their own, by the packages that are built from them: a change of one builds no other program again."""
 VARIABLE = "KUBEBUILDER_ASSETS"
 BUILD_SECONDS_MAX = 1800
 FETCH_SECONDS_MAX = 600
@@ -28,6 +30,7 @@ PACKAGES = {
     "./node": ("kubelet", "kube-proxy", "kube-scheduler", "volume-provisioner"),
     "./coredns": ("coredns",),
     "helm.sh/helm/v3/cmd/helm": ("helm",),
+    "sigs.k8s.io/kind": ("kind",),
 }
 """A package of Go, and the names of the programs that its one binary is."""
 
@@ -65,6 +68,11 @@ def package_of(name: str) -> str:
     return next(package for package, names in PACKAGES.items() if name in names)
 
 
+def module_of(package: str) -> Path:
+    """The directory of the module that pins what a package is built from."""
+    return OTHER_MODULES.get(package, MODULE)
+
+
 def built(package: str) -> Path:
     """The directory of a build, whether it is there or not."""
     return cache_home() / "kavka" / "kube" / f"{version()}-{checksum(package)}"
@@ -81,8 +89,9 @@ def version() -> str:
 @once
 def checksum(package: str) -> str:
     """What a build is made from, as a few letters."""
-    own = sorted((MODULE / package).glob("*.go")) if package.startswith(".") else [MODULE / "go.mod"]
-    content = b"".join(path.read_bytes() for path in (MODULE / "go.mod", MODULE / "go.sum", *own))
+    module = module_of(package)
+    own = sorted((module / package).glob("*.go")) if package.startswith(".") else [module / "go.mod"]
+    content = b"".join(path.read_bytes() for path in (module / "go.mod", module / "go.sum", *own))
     return hashlib.sha256(package.encode() + content).hexdigest()[:16]
 
 
@@ -100,7 +109,13 @@ def fetch(package: str) -> None:
     line = ["go", "list", "-deps", "-f", "{{.Module}}", package]
     try:
         subprocess.run(
-            line, cwd=MODULE, env=environment(), check=True, capture_output=True, text=True, timeout=FETCH_SECONDS_MAX
+            line,
+            cwd=module_of(package),
+            env=environment(),
+            check=True,
+            capture_output=True,
+            text=True,
+            timeout=FETCH_SECONDS_MAX,
         )
     except subprocess.CalledProcessError as error:
         raise NoModulesError(f"Go cannot fetch the modules of {package}: {error.stderr.strip()}") from None
@@ -114,7 +129,7 @@ def compile_into(target: Path, package: str) -> None:
         first, *others = PACKAGES[package]
         directory = Path(scratch) / "bin"
         line = ["nice", "go", "build", "-ldflags", f"-s -w {stamps()}", "-o", str(directory / first), package]
-        subprocess.run(line, cwd=MODULE, env=environment(), check=True, timeout=BUILD_SECONDS_MAX)
+        subprocess.run(line, cwd=module_of(package), env=environment(), check=True, timeout=BUILD_SECONDS_MAX)
         for name in others:
             (directory / name).symlink_to(first)
         directory.rename(target)

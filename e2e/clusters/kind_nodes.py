@@ -1,0 +1,48 @@
+"""Three nodes in three zones, as containers of Docker, by kind: `CLUSTER=kind`. It needs Docker alone.
+
+kind is built by Go from `tools/kube/go`; the image of its nodes is what that release of kind names.
+"""
+
+import subprocess
+
+from e2e.clusters.kubernetes import BUILT, Kubernetes
+from e2e.images import NEXT_TAG, TAG, TARGETS
+from e2e.machine import HERE, IMAGES, STATE, run
+from tools.kube.programs import program
+
+NAME = "kavka-e2e"
+KUBECONFIG = STATE / "kind.kubeconfig"
+CONFIG = HERE / "kind.yaml"
+CONTAINERD = ("ctr", "--namespace", "k8s.io", "images")
+
+
+def described() -> Kubernetes:
+    """Return the cluster, which `up` makes."""
+    return Kubernetes(KUBECONFIG, up, down)
+
+
+def up() -> None:
+    """Make the cluster, unless it is there, and give its nodes the images. Raises CalledProcessError."""
+    STATE.mkdir(parents=True, exist_ok=True)
+    if NAME not in kind("get", "clusters").split():
+        kind("create", "cluster", "--name", NAME, "--config", str(CONFIG), "--wait", "5m")
+    kind("export", "kubeconfig", "--name", NAME)
+    for archive in sorted(IMAGES.glob("*.tar")):
+        if archive.stem != "pause":
+            kind("load", "image-archive", str(archive), "--name", NAME)
+    for node in kind("get", "nodes", "--name", NAME).split():
+        for target in TARGETS:
+            name = f"{BUILT}/{target}"
+            line = ("docker", "exec", node, *CONTAINERD, "tag", "--force", f"{name}:{TAG}", f"{name}:{NEXT_TAG}")
+            subprocess.run(line, check=False, capture_output=True)  # only those that were built have that name
+
+
+def down() -> None:
+    """End the cluster."""
+    kind("delete", "cluster", "--name", NAME)
+
+
+def kind(*arguments: str) -> str:
+    """Return what kind prints. Raises CalledProcessError."""
+    where = ("--kubeconfig", str(KUBECONFIG)) if arguments[0] in ("create", "export", "delete") else ()
+    return run(program("kind"), *arguments, *where)

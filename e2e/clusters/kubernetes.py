@@ -1,0 +1,24 @@
+"""A Kubernetes as the tests need it, wherever it runs."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+BUILT = "kavka.local"
+"""The repository that images are built under: their archives name it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Kubernetes:
+    """How a cluster is started, reached and ended."""
+
+    kubeconfig: Path
+    up: Callable[[], None]
+    down: Callable[[], None]
+    repository: str = BUILT
+    machine: tuple[str, str] | None = None
+    """The address and the name by which pods reach this machine; None where they cannot."""
+    has_service_routes: bool = False
+    """Whether this machine reaches the addresses of Services."""
+    volumes: Path | None = None
+    """The directory of this machine that has the volumes, a directory each; None where another machine has them."""
