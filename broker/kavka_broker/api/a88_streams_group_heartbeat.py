@@ -15,8 +15,8 @@
 - As in Apache Kafka 4.3, INVALID_REQUEST are static members, warm-up tasks, task offsets, patterns of source topics,
   and another topology than the group's.
 - Without `streams` in group.coordinator.rebalance.protocols, or below streams.version 1, it is UNSUPPORTED_VERSION.
-- Beyond group.streams.max.size, or 64 MiB of what all members of one partition of `__consumer_offsets` say of
-  themselves with the topologies of their groups, it is GROUP_MAX_SIZE_REACHED.
+- Beyond group.streams.max.size, or 64 MiB for the members of one partition of `__consumer_offsets` with their tasks
+  and topologies, it is GROUP_MAX_SIZE_REACHED.
 - Answered when the group's records are committed.
 Versions: flexible from 0, the first one.
 """
@@ -28,12 +28,11 @@ from kavka_broker.coordinator.group_commands import StreamsHeard
 from kavka_broker.coordinator.streams_groups import is_served
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat
-from kavka_broker.core.streams_group.configured_topology import ConfiguredTopology
 from kavka_broker.core.streams_group.endpoint_partitions import endpoint_partitions
 from kavka_broker.core.streams_group.heartbeat import StreamsChange
-from kavka_broker.core.streams_group.state import Endpoint, StreamsGroup, StreamsMember
+from kavka_broker.core.streams_group.state import Endpoint, StreamsGroup
 from kavka_broker.core.streams_group.statuses import StatusCode
-from kavka_broker.core.streams_group.tasks import Tasks
+from kavka_broker.core.streams_group.tasks import SinceEpochs, Tasks
 from kavka_broker.core.streams_group.topology import InternalTopic
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode
@@ -46,9 +45,10 @@ from kavka_broker.request.registry import api
 
 BYTES_MAX = 1024 * 1024
 """The bound on a heartbeat: a topology of some ten thousand topics."""
-REASONS_MAX = 3  # why internal topics were not created
-
-WithTopics = Sequence[tuple[str, tuple[int, ...]]]
+SHOWN_MAX = 3  # internal topics that a status names
+INDEXES_PER_COST = 20  # that are looked at
+RIGHT_COST = 5  # of a slice
+TOPICS_PER_STEP = 100
 
 
 @api(StreamsGroupHeartbeatRequest, StreamsGroupHeartbeatResponse, versions=(0, 0), bytes_max=BYTES_MAX)
@@ -95,24 +95,27 @@ def answer(change: StreamsChange, broker: Broker, client: Client, again_ms: int)
     response.heartbeat_interval_ms = change.interval_ms
     response.endpoint_information_epoch = change.endpoint_epoch
     if change.assigned is not None:
-        tasks = change.assigned.tasks
-        response.active_tasks = task_ids(tasks.active)
-        response.standby_tasks = task_ids(tasks.standby)
-        response.warmup_tasks = task_ids(tasks.warmup)
-        if cost.add(tasks.count):
-            yield
+        response.active_tasks = yield from task_ids(change.assigned.active, cost)
+        response.standby_tasks = yield from task_ids(change.assigned.standby, cost)
+        response.warmup_tasks = yield from task_ids(change.assigned.warmup, cost)
     if change.tells_endpoints:
         assert change.group is not None, change
         response.partitions_by_user_endpoint = yield from endpoints_of(change.group, broker.metadata.topics, cost)
     details = {status.code: status.detail for status in change.statuses}
     if change.internal_topics:
-        details[StatusCode.MISSING_INTERNAL_TOPICS] += create(change.internal_topics, broker, client, again_ms)
+        more = yield from create(change.internal_topics, broker, client, again_ms)
+        details[StatusCode.MISSING_INTERNAL_TOPICS] += more
     response.status = [answers.Status(code, detail) for code, detail in details.items()]
     return response
 
 
-def task_ids(tasks: Tasks) -> list[answers.TaskIds]:
-    return [answers.TaskIds(part, sorted(partitions)) for part, partitions in sorted(tasks.items())]
+def task_ids(tasks: Tasks | SinceEpochs, cost: Cost) -> Work[list[answers.TaskIds]]:
+    found = list[answers.TaskIds]()
+    for part, partitions in sorted(tasks.items()):
+        found.append(answers.TaskIds(part, sorted(partitions)))
+        if cost.add(1 + len(partitions)):
+            yield
+    return found
 
 
 # --- endpoints ------------------------------------------------------------------------------------------------------
@@ -125,48 +128,51 @@ def endpoints_of(group: StreamsGroup, topics: Topics, cost: Cost) -> Work[list[a
         return found
     for member in group.members.values():
         if member.endpoint is not None:
-            found.append(endpoint_of(member, member.endpoint, group.configured, topics))
-        if cost.add(1 + member.assigned.tasks.count):
+            has, configured = member.assigned, group.configured
+            active = yield from partitions_of(endpoint_partitions(has.active, configured, topics), cost)
+            standby = yield from partitions_of(endpoint_partitions(has.standby, configured, topics), cost)
+            endpoint = answers.Endpoint(member.endpoint.host, member.endpoint.port)
+            found.append(answers.EndpointToPartitions(endpoint, active, standby))
+        if cost.add(1):
             yield
     return found
 
 
-def endpoint_of(
-    member: StreamsMember, endpoint: Endpoint, configured: ConfiguredTopology, topics: Topics
-) -> answers.EndpointToPartitions:
-    tasks = member.assigned.tasks
-    return answers.EndpointToPartitions(
-        answers.Endpoint(endpoint.host, endpoint.port),
-        partitions_of(endpoint_partitions(tasks.active, configured, topics)),
-        partitions_of(endpoint_partitions(tasks.standby, configured, topics)),
-    )
-
-
-def partitions_of(served: WithTopics) -> list[answers.TopicPartition]:
-    return [answers.TopicPartition(topic, list(indexes)) for topic, indexes in served]
+def partitions_of(served: Iterator[tuple[str, list[int]]], cost: Cost) -> Work[list[answers.TopicPartition]]:
+    found = list[answers.TopicPartition]()
+    for topic, indexes in served:
+        found.append(answers.TopicPartition(topic, indexes))
+        if cost.add(1 + len(indexes) // INDEXES_PER_COST):
+            yield
+    return found
 
 
 # --- internal topics ------------------------------------------------------------------------------------------------
 
 
-def create(topics: Sequence[InternalTopic], broker: Broker, client: Client, again_ms: int) -> str:
+def create(topics: Sequence[InternalTopic], broker: Broker, client: Client, again_ms: int) -> Work[str]:
     """Have internal topics created; returns what the status has to say of it."""
-    names = [topic.name for topic in topics]
-    refused = [name for name in names if client.may_create is not None and not client.may_create(name)]
+    cost, refused, failed = Cost(), list[str](), list[str]()
+    if client.may_create is not None:
+        for topic in topics:
+            if not client.may_create(topic.name):
+                refused.append(topic.name)
+            if cost.add(RIGHT_COST):
+                yield
     if refused:
-        return f"; Unauthorized to CREATE on topics {', '.join(refused)}."
-    broker.create_internal_topics(topics, client, again_ms)
-    failed = dict(failures(names, broker))
-    if not failed:
-        return ""
-    reasons = ", ".join(f"{name} ({reason})" for name, reason in list(failed.items())[:REASONS_MAX])
-    more = f" and {len(failed) - REASONS_MAX} more" if len(failed) > REASONS_MAX else ""
-    return f"; Creation failed: {reasons}{more}."
+        return f"; Unauthorized to CREATE on topics {shown(refused)}."
+    for first in range(0, len(topics), TOPICS_PER_STEP):
+        if first:
+            yield
+        some = topics[first : first + TOPICS_PER_STEP]
+        broker.create_internal_topics(some, client, again_ms)
+        now_ms = broker.clock.monotonic_ms()
+        reasons = ((topic.name, broker.internal_topics.failure(topic.name, now_ms)) for topic in some)
+        failed += [f"{name} ({reason})" for name, reason in reasons if reason is not None]
+    return f"; Creation failed: {shown(failed)}." if failed else ""
 
 
-def failures(names: Sequence[str], broker: Broker) -> Iterator[tuple[str, str]]:
-    now_ms = broker.clock.monotonic_ms()
-    for name in names:
-        reason = broker.internal_topics.failure(name, now_ms)
-        if reason is not None:
-            yield name, reason
+def shown(texts: Sequence[str]) -> str:
+    """The first of these, and how many more there are."""
+    more = f" and {len(texts) - SHOWN_MAX} more" if len(texts) > SHOWN_MAX else ""
+    return f"{', '.join(texts[:SHOWN_MAX])}{more}"

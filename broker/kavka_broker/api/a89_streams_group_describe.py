@@ -13,7 +13,7 @@ from kavka_broker.api.a15_describe_groups import EVERY_OPERATION
 from kavka_broker.coordinator.streams_groups import is_served
 from kavka_broker.core.streams_group.configured_topology import ConfiguredSubtopology
 from kavka_broker.core.streams_group.state import StreamsGroup, StreamsMember
-from kavka_broker.core.streams_group.tasks import Tasks, TaskTarget
+from kavka_broker.core.streams_group.tasks import OwnedTasks, SinceEpochs, Tasks, TaskTarget
 from kavka_broker.core.streams_group.topology import InternalTopic, Subtopology
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -73,8 +73,8 @@ def description_of(group: StreamsGroup) -> Work[DescribedGroup]:
     answer.topology = yield from topology_of(group, cost)
     for member in list(group.members.values()):
         target = group.targets.get(member.member_id, TaskTarget())
-        answer.members.append(member_of(member, target))
-        if cost.add(MEMBER_COST + target.count + member.assigned.tasks.count):
+        answer.members.append((yield from member_of(member, target, cost)))
+        if cost.add(MEMBER_COST):
             yield
     return answer
 
@@ -119,8 +119,10 @@ def infos_of(topics: Iterable[InternalTopic]) -> list[answers.TopicInfo]:
     ]
 
 
-def member_of(member: StreamsMember, target: TaskTarget) -> answers.Member:
+def member_of(member: StreamsMember, target: TaskTarget, cost: Cost) -> Work[answers.Member]:
     endpoint = member.endpoint
+    assignment = yield from assignment_of(member.assigned, cost)
+    target_assignment = yield from assignment_of(target, cost)
     return answers.Member(
         member.member_id,
         member.epoch,
@@ -132,14 +134,17 @@ def member_of(member: StreamsMember, target: TaskTarget) -> answers.Member:
         member.process_id,
         None if endpoint is None else answers.Endpoint(endpoint.host, endpoint.port),
         [answers.KeyValue(key, value) for key, value in member.client_tags],
-        assignment=assignment_of(member.assigned.tasks),
-        target_assignment=assignment_of(target),
+        assignment=assignment,
+        target_assignment=target_assignment,
     )
 
 
-def assignment_of(tasks: TaskTarget) -> answers.Assignment:
-    return answers.Assignment(ids_of(tasks.active), ids_of(tasks.standby), ids_of(tasks.warmup))
-
-
-def ids_of(tasks: Tasks) -> list[answers.TaskIds]:
-    return [answers.TaskIds(part, sorted(partitions)) for part, partitions in sorted(tasks.items())]
+def assignment_of(tasks: TaskTarget | OwnedTasks, cost: Cost) -> Work[answers.Assignment]:
+    found = answers.Assignment()
+    roles: tuple[Tasks | SinceEpochs, ...] = (tasks.active, tasks.standby, tasks.warmup)
+    for role, ids in zip(roles, (found.active_tasks, found.standby_tasks, found.warmup_tasks), strict=True):
+        for part, partitions in sorted(role.items()):
+            ids.append(answers.TaskIds(part, sorted(partitions)))
+            if cost.add(1 + len(partitions)):
+                yield
+    return found

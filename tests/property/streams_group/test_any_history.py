@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.streams_group import records
 from kavka_broker.core.streams_group.settings import StreamsGroupSettings
-from kavka_broker.core.streams_group.state import StreamsGroup, StreamsState
+from kavka_broker.core.streams_group.state import TASK_BYTES, StreamsGroup, StreamsState, size_of
 from kavka_broker.core.streams_group.tasks import TaskTarget
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value, unframe
 from tests.unit.streams_group.world import World
@@ -110,8 +110,9 @@ def check_tasks(world: World) -> None:
 
 def check_sizes(world: World) -> None:
     group = world.group
-    topology = 0 if group.topology is None else group.topology.size_bytes
-    assert group.size_bytes == topology + sum(member.size_bytes for member in group.members.values())
+    targets = TASK_BYTES * sum(target.count for target in group.targets.values())
+    members = sum(member.size_bytes for member in group.members.values())
+    assert group.size_bytes == size_of(group.topology) + targets + members
     assert group.endpoints == sum(member.endpoint is not None for member in group.members.values())
 
 

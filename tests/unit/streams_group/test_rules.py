@@ -7,7 +7,7 @@ import pytest
 from kavka_broker.core.streams_group import heartbeat as rules
 from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat, with_owned
 from kavka_broker.core.streams_group.settings import StreamsGroupSettings
-from kavka_broker.core.streams_group.state import Endpoint, MemberState
+from kavka_broker.core.streams_group.state import TASK_BYTES, Endpoint, MemberState, size_of
 from kavka_broker.core.streams_group.statuses import StatusCode
 from kavka_broker.core.streams_group.tasks import TaskTarget
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -182,8 +182,37 @@ def test_what_members_say_is_bounded_in_bytes() -> None:
     assert refused.value.code is ErrorCode.GROUP_MAX_SIZE_REACHED
     world.join("a1")
     world.beat("a1")
-    assert world.group.topology is not None
-    assert world.group.size_bytes == world.member("a1").size_bytes + world.group.topology.size_bytes
+    tasks = TASK_BYTES * 4
+    assert world.member("a1").size_bytes > tasks
+    assert world.group.size_bytes == world.member("a1").size_bytes + size_of(world.group.topology) + tasks
+
+
+def test_tasks_count_among_what_is_bounded_in_bytes() -> None:
+    world = World(t=1_000, r=1_000, c=1_000)
+    joining = StreamsHeartbeat(GROUP, "m", 0, topology=topology())
+    with pytest.raises(BrokerError) as refused:
+        rules.heartbeat(world.group, joining, world.settings, world.around(room_bytes=2 * 2_000 * TASK_BYTES - 1))
+    assert refused.value.code is ErrorCode.GROUP_MAX_SIZE_REACHED
+    rules.heartbeat(world.group, joining, world.settings, world.around(room_bytes=2 * 2_000 * TASK_BYTES))
+
+
+def test_a_source_topic_is_read_in_one_subtopology() -> None:
+    world = World()
+    world.join("a1")
+    twice = sent.Topology(0, [sent.Subtopology(part, ["t"]) for part in "01"])
+    assert world.beat("a1", topology=twice) is ErrorCode.STREAMS_INVALID_TOPOLOGY
+
+
+def test_a_negative_rebalance_timeout_leaves_no_time() -> None:
+    world = World()
+    world.join("a1")
+    world.beat("a1", rebalance_timeout_ms=-5)
+    world.settle()
+    world.join("b1")
+    world.beat("b1")
+    world.beat("a1", follows=False)
+    assert world.member("a1").state is MemberState.UNREVOKED_TASKS
+    assert world.answer.revokes_ms == 0
 
 
 # --- topologies and topics ------------------------------------------------------------------------------------------
@@ -227,7 +256,7 @@ def test_another_topology_is_refused_and_an_older_one_is_stale() -> None:
     world.beat("a1", topology=topology(1))
     world.join("b1")
     other = topology(1)
-    other.subtopologies[0].source_topics = ["r"]
+    other.subtopologies[0].source_topics = ["x"]
     assert world.beat("b1", topology=other) is ErrorCode.INVALID_REQUEST
     assert world.beat("b1", topology=topology(0)) is ErrorCode.NONE
     assert StatusCode.STALE_TOPOLOGY in codes(world)

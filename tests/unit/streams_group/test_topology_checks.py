@@ -26,10 +26,11 @@ def refused(*parts: Subtopology, epoch: int = 0) -> tuple[ErrorCode, str | None]
 
 
 def test_a_topology_in_order() -> None:
-    topology = Topology(0, (PART, replace(PART, subtopology_id="1")))
+    other = replace(PART, subtopology_id="1", source_topics=("d",), repartition_source_topics=(), copartition_groups=())
+    topology = Topology(0, (PART, other))
     check_topology(topology)
     names = named_topics(topology)
-    assert sorted(names) == ["a", "b", "c", "r", "s"]
+    assert sorted(names) == ["a", "b", "c", "d", "r", "s"]
     check_topic_names(names)
 
 

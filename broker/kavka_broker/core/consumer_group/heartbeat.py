@@ -183,7 +183,7 @@ def heartbeat(
         change.records.append(assigned_record(group.group_id, after))
         # A member of the classic protocol is given its time when it is told to join again.
         is_revoking = after.state is MemberState.UNREVOKED_PARTITIONS and after.classic is None
-        change.revokes_ms = after.rebalance_timeout_ms if is_revoking else None
+        change.revokes_ms = max(after.rebalance_timeout_ms, 0) if is_revoking else None
     change.member_id, change.epoch = after.member_id, after.epoch
     is_waiting = epoch > assignment_epoch or not has_reached(after, assignment_epoch)
     change.interval_ms = interval_ms(settings, len(group.members), is_waiting=is_waiting)

@@ -33,6 +33,7 @@ from kavka_broker.core.streams_group.settings import StreamsGroupSettings
 from kavka_broker.core.streams_group.state import (
     LEFT_EPOCH,
     NOT_VALIDATED,
+    TASK_BYTES,
     MemberState,
     StreamsGroup,
     StreamsMember,
@@ -187,7 +188,8 @@ def heartbeat(
     after = reconcile(group, member, assignment_epoch, target, beat.owned)
     if after is not member or is_new:
         change.records.append(assigned_record(group.group_id, after))
-        change.revokes_ms = after.rebalance_timeout_ms if after.state is MemberState.UNREVOKED_TASKS else None
+        is_revoking = after.state is MemberState.UNREVOKED_TASKS
+        change.revokes_ms = max(after.rebalance_timeout_ms, 0) if is_revoking else None
     change.member_id, change.epoch = after.member_id, after.epoch
     is_waiting = group_after.epoch > assignment_epoch or not has_reached(after, assignment_epoch)
     is_waiting = is_waiting or bool(change.internal_topics)
@@ -376,7 +378,7 @@ def _target(
 def _assign(
     view: View, epoch: int, settings: StreamsGroupSettings, around: Surroundings, change: StreamsChange
 ) -> Mapping[str, TaskTarget]:
-    """Compute the target of this epoch, with a record for each member whose target changes.
+    """Compute the target of this epoch, with a record for each member whose target changes. Raises BrokerError.
 
     One that assigns nothing is as if it never was: the first tasks need not wait for the interval behind it.
     """
@@ -388,6 +390,9 @@ def _assign(
             for member in members
         ]
         targets = sticky(known, view.configured, settings.standby_replicas)
+    growth = _count(targets.values()) - _count(group.targets.values())
+    if 2 * TASK_BYTES * growth > around.room_bytes:  # once in targets, and once at members
+        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
     for member in members:
         target = targets.get(member.member_id, NO_TASKS_YET)
         if target != group.targets.get(member.member_id):
@@ -395,6 +400,10 @@ def _assign(
     change.records.append(target_epoch_record(group.group_id, epoch, around.now_ms if targets else 0))
     change.has_computed = True
     return targets
+
+
+def _count(targets: Iterable[TaskTarget]) -> int:
+    return sum(target.count for target in targets)
 
 
 def _needs_tasks(before: StreamsMember, after: StreamsMember, beat: StreamsHeartbeat) -> bool:

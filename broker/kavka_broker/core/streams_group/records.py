@@ -206,7 +206,7 @@ def _take(group: StreamsGroup, key: Message, value: Message) -> None:
             group.assignment_epoch, group.assigned_at_ms = value.assignment_epoch, value.assignment_timestamp
         case StreamsGroupTargetAssignmentMemberKey(), StreamsGroupTargetAssignmentMemberValue():
             roles = (value.active_tasks, value.standby_tasks, value.warmup_tasks)
-            group.targets[key.member_id] = TaskTarget(*map(_tasks, roles))
+            group.put_target(key.member_id, TaskTarget(*map(_tasks, roles)))
         case StreamsGroupCurrentMemberAssignmentKey(), StreamsGroupCurrentMemberAssignmentValue():
             group.put(_assigned(group.members.get(key.member_id) or StreamsMember(key.member_id), value))
 
@@ -223,7 +223,7 @@ def _bury(group: StreamsGroup, key: Message) -> None:
         case StreamsGroupTargetAssignmentMetadataKey():
             group.assignment_epoch, group.assigned_at_ms = FIRST_EPOCH, 0
         case StreamsGroupTargetAssignmentMemberKey():
-            group.targets.pop(key.member_id, None)
+            group.put_target(key.member_id, None)
         case StreamsGroupCurrentMemberAssignmentKey() if key.member_id in group.members:
             blank = StreamsMember(key.member_id)
             group.put(

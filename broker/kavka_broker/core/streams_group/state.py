@@ -35,6 +35,9 @@ __all__ = [
 NOT_VALIDATED: Final = -1
 """The validated topology epoch of a group whose topics are not all there, or do not fit."""
 
+TASK_BYTES: Final = 128
+"""What a task takes in a target, and again at the member that has it."""
+
 NO_TARGET: Final = TaskTarget()
 NOBODY: Final[Mapping[str, None]] = {}
 
@@ -88,12 +91,13 @@ class StreamsMember:
 
     @property
     def size_bytes(self) -> int:
-        """About how much memory what the member has said of itself takes."""
+        """About how much memory the member takes: what it has said of itself, and its tasks."""
         said = (self.member_id, self.instance_id, self.rack_id, self.client_id, self.client_host, self.process_id)
         characters = sum(len(text) for text in said if text)
         characters += sum(len(key) + len(value) for key, value in self.client_tags)
         characters += len(self.endpoint.host) if self.endpoint is not None else 0
-        return MEMBER_BYTES + 2 * TEXT_BYTES * len(self.client_tags) + characters
+        tasks = TASK_BYTES * (self.assigned.count + self.revoking.count)
+        return MEMBER_BYTES + 2 * TEXT_BYTES * len(self.client_tags) + characters + tasks
 
 
 def has_reached(member: StreamsMember, assignment_epoch: int) -> bool:
@@ -179,7 +183,7 @@ def _release(owners: Owners, member_id: str, tasks: Tasks) -> None:
 class StreamsGroup:
     """The whole of a group except its offsets.
 
-    Invariants: `size_bytes` is what members say of themselves, and the topology; `endpoints` counts the members that
+    Invariants: `size_bytes` is what members, targets and the topology take; `endpoints` counts the members that
     have one. Soft, and lost with the coordinator: `configured`, of the topics as of `topics_seen`; `endpoint_epoch`,
     which moves where the tasks of a member with an endpoint do; `shutdown_by`, the member that asked for the end of the
     application, until the last member has left.
@@ -257,6 +261,13 @@ class StreamsGroup:
         if not self.members:
             self.shutdown_by = None
 
+    def put_target(self, member_id: str, target: TaskTarget | None) -> None:
+        """Put a member's target in the place of what it was."""
+        former = self.targets.pop(member_id, NO_TARGET)
+        self.size_bytes += TASK_BYTES * ((0 if target is None else target.count) - former.count)
+        if target is not None:
+            self.targets[member_id] = target
+
     def put_topology(self, topology: Topology | None) -> None:
         self.size_bytes += size_of(topology) - size_of(self.topology)
         self.topology = topology
@@ -272,4 +283,5 @@ class StreamsGroup:
 
 
 def size_of(topology: Topology | None) -> int:
-    return 0 if topology is None else topology.size_bytes
+    """About how much memory a topology takes, once as it is sent and once as it is configured."""
+    return 0 if topology is None else 2 * topology.size_bytes

@@ -35,6 +35,10 @@ class OwnedTasks:
     standby: Tasks = field(default_factory=dict)
     warmup: Tasks = field(default_factory=dict)
 
+    @property
+    def count(self) -> int:
+        return sum(len(tasks) for role in (self.active, self.standby, self.warmup) for tasks in role.values())
+
     def __bool__(self) -> bool:
         return bool(self.active or self.standby or self.warmup)
 

@@ -3,7 +3,7 @@
 The words are Apache Kafka's where it checks the same. It answers UNKNOWN_SERVER_ERROR to the rest.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from kavka_broker.core.metadata.image.topic_names import INTERNAL, problem_with
@@ -51,8 +51,16 @@ def check_topology(topology: Topology) -> None:
         )
         raise _invalid(problem)
     _require_distinct((part.subtopology_id for part in topology.subtopologies), "subtopology")
+    _require_distinct(_sources_of(topology), "source topic")
     for part in topology.subtopologies:
         _check_subtopology(part)
+
+
+def _sources_of(topology: Topology) -> Iterator[str]:
+    """Yield the topics that are read. Kafka Streams reads each in one subtopology, which bounds tasks by partitions."""
+    for part in topology.subtopologies:
+        yield from part.source_topics
+        yield from (topic.name for topic in part.repartition_source_topics)
 
 
 def _check_subtopology(subtopology: Subtopology) -> None:

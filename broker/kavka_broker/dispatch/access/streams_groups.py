@@ -1,6 +1,7 @@
 """Gates of streams groups (KIP-1071), and of the topics of their topologies."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
+from functools import partial
 from itertools import chain
 from typing import Any
 
@@ -30,7 +31,8 @@ def hear(request: Any, api: Api, broker: Broker, client: Client, access: Access)
     """
     if (lacking := lacks(Operation.READ, request.group_id, access)) is not None:
         raise lacking
-    client.may_create = _may_create(access)
+    if not access.may_cluster(Operation.CREATE):
+        client.may_create = partial(access.may, Operation.CREATE, TOPIC)
     if request.topology is None:
         return api.handle(request, broker, client)
     return _hear_topology(request, api, broker, client, access)
@@ -42,13 +44,6 @@ async def _hear_topology(request: Any, api: Api, broker: Broker, client: Client,
         return StreamsGroupHeartbeatResponse(error_code=ErrorCode.TOPIC_AUTHORIZATION_FAILED)
     outcome = api.handle(request, broker, client)
     return outcome if isinstance(outcome, api.response) else await outcome  # type: ignore[misc]
-
-
-def _may_create(access: Access) -> Callable[[str], bool]:
-    def may_create(name: str) -> bool:
-        return access.may_cluster(Operation.CREATE) or access.may(Operation.CREATE, TOPIC, name)
-
-    return may_create
 
 
 async def describe(request: Any, api: Api, broker: Broker, client: Client, access: Access) -> Answer:
