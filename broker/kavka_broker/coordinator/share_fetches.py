@@ -162,7 +162,7 @@ class ShareFetches:
             session = self._left[0]
             group_id, member_id = session.key
             of_group = self._of_group.get(group_id, {})
-            for place in session.acquired_from:
+            for place in list(session.acquired_from):
                 if (leader := of_group.get(place)) is not None:
                     leader.release(member_id)
                 if cost.add(FETCH_COST):
@@ -304,12 +304,15 @@ class ShareFetches:
         """Raises BrokerError."""
         key = wanted.session.key
         leader = self._leader(key.group_id, place, wanted.refuses)
-        if leader is None:
+        if leader is None or place not in wanted.session.places:  # another request may have taken it out meanwhile
             return "", NOTHING
         now_ms = self._clock.monotonic_ms()
         acquisition = Acquisition(key.member_id, room, leader.limits, now_ms, is_strict=wanted.is_strict)
         bytes_max = wanted.bytes_max - outcome.size_bytes
-        return leader.partition.topic, leader.fetch(acquisition, bytes_max, at_least_one=not outcome.size_bytes)
+        fetched = leader.fetch(acquisition, bytes_max, at_least_one=not outcome.size_bytes)
+        if fetched.acquired:  # at once: the session may end before the next slice, and releases them then
+            wanted.session.acquires(place)
+        return leader.partition.topic, fetched
 
     # --- share partitions ---------------------------------------------------------------------------------------
 

@@ -89,7 +89,10 @@ class InFlight:
     def count(self, leader: "ShareLeader") -> None:
         """Count the records of a share partition as they are now; none where it is closed."""
         before = self._of.pop(leader, 0)
-        in_flight = 0 if leader.window is None or leader.is_closed else leader.window.in_flight
+        in_flight = 0
+        if leader.window is not None and not leader.is_closed:
+            # A gap of the log is one run, however long: more than a window may have locked are not runs of their own.
+            in_flight = min(leader.window.in_flight, leader.settings().partition_max_record_locks)
         if in_flight:
             self._of[leader] = in_flight
         self.records += in_flight - before
@@ -121,7 +124,7 @@ class ShareLeader:
         self.in_flight = InFlight()
         self.is_retiring = False  # forgotten as soon as nothing is written or acquired
         self._states = states
-        self._settings = settings
+        self.settings = settings
         self._clock = pacing.clock
         self._timers = pacing.timers
         self._slices = pacing.slices
@@ -137,13 +140,14 @@ class ShareLeader:
 
     @property
     def limits(self) -> ShareLimits:
-        settings = self._settings()
+        settings = self.settings()
+        settings = self.settings()
         locks = min(settings.partition_max_record_locks, self.in_flight.room(self))
         return ShareLimits(locks, settings.delivery_count_limit, settings.record_lock_duration_ms)
 
     @property
     def is_committed_only(self) -> bool:
-        return self._settings().isolation_level == "read_committed"
+        return self.settings().isolation_level == "read_committed"
 
     @property
     def is_idle(self) -> bool:
@@ -189,7 +193,7 @@ class ShareLeader:
         log.debug("share_partition.loaded", partition=str(self), start_offset=window.start_offset)
 
     async def _begin_at(self) -> int:
-        setting = self._settings().auto_offset_reset
+        setting = self.settings().auto_offset_reset
         if setting == EARLIEST:
             return self.partition.log.log_start_offset
         if (ago_ms := duration_ms(setting)) is not None:

@@ -11,7 +11,9 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import Record, read_records
 
 SLICE_BYTES_MAX: Final = 64 * 1024
-REPLAYED_PER_SLICE_MAX: Final = 200
+REPLAY_COST: Final = 20_000
+"""The cost of a record beside the bytes of the state that it changes, which are copied."""
+COST_PER_SLICE_MAX: Final = 200 * REPLAY_COST
 """Slices of this size take a few milliseconds."""
 
 
@@ -20,7 +22,7 @@ async def load(partition: LoadablePartition, states: ShareStates) -> int:
 
     Raises BrokerError and ProtocolViolation.
     """
-    log, count = partition.log, 0
+    log, count, work = partition.log, 0, 0
     offset, end_offset = log.log_start_offset, log.log_end_offset
     while offset < end_offset:
         chunk = partition.read(offset, SLICE_BYTES_MAX, end_offset, at_least_one=True)
@@ -28,9 +30,10 @@ async def load(partition: LoadablePartition, states: ShareStates) -> int:
         for part in chunk.parts:
             for header, batch in split_batches(part):
                 for record in () if header.is_control else read_records(batch):
-                    replay(record, states)
+                    work += REPLAY_COST + replay(record, states)
                     count += 1
-                    if count % REPLAYED_PER_SLICE_MAX == 0:
+                    if work >= COST_PER_SLICE_MAX:
+                        work = 0
                         await asyncio.sleep(0)
                 offset = header.next_offset
         if offset == before:
@@ -39,11 +42,14 @@ async def load(partition: LoadablePartition, states: ShareStates) -> int:
     return count
 
 
-def replay(record: Record, states: ShareStates) -> None:
-    """Take over a record of the log; one of an unknown kind is passed over. Raises ProtocolViolation."""
+def replay(record: Record, states: ShareStates) -> int:
+    """Take over a record of the log, and return how many bytes its state has; one of an unknown kind is passed over.
+    Raises ProtocolViolation.
+    """
     try:
         found = read(record.key or b"", record.value)
     except ProtocolViolation as problem:
         raise ProtocolViolation(f"offset {record.offset}: {problem}") from None
-    if found is not None:
-        states.replay(*found, record.offset, record.timestamp)
+    if found is None:
+        return 0
+    return states.replay(*found, record.offset, record.timestamp)

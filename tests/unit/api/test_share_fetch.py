@@ -12,6 +12,8 @@ from kavka_broker.coordinator.share_leader import ShareLeader
 from kavka_broker.coordinator.share_state_client import InitialState
 from kavka_broker.coordinator.share_state_requests import serve
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
+from kavka_broker.core.share.sessions import SessionKey
+from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import initialize_share_group_state_request as beginnings
 from kavka_broker.protocol.messages import read_share_group_state_summary_request as summaries
@@ -134,11 +136,11 @@ def produce(inside: InProcess, batches: int) -> None:
         inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(b"a", b"b", b"c"))))
 
 
-async def initialize(inside: InProcess, topic_id: bytes, start_offset: int = 0) -> None:
+async def initialize(inside: InProcess, topic_id: bytes, start_offset: int = 0, index: int = 0) -> None:
     client = await inside.connect()
-    key = f"g:{to_text(topic_id)}:0"
+    key = f"g:{to_text(topic_id)}:{index}"
     await client.call(FindCoordinatorRequest(key_type=2, coordinator_keys=[key]), FindCoordinatorResponse, 6)
-    data = beginnings.InitializeStateData(topic_id, [beginnings.PartitionData(0, 1, start_offset)])
+    data = beginnings.InitializeStateData(topic_id, [beginnings.PartitionData(index, 1, start_offset)])
     request = beginnings.InitializeShareGroupStateRequest("g", [data])
     while True:
         answer = await client.call(request, InitializeShareGroupStateResponse, 0)
@@ -569,3 +571,48 @@ def test_what_a_fetch_brings_is_taken_before_it_acquires(tmp_path: Path) -> None
         assert [part.delivery_count for part in data.acquired_records] == [2, 2, 2]
 
     play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("is_reopened", [True, False])
+def test_a_session_that_ends_within_its_fetch_leaves_no_record_behind(tmp_path: Path, is_reopened: bool) -> None:
+    """Another connection of the member opens the session again, or this one is lost, between two slices of a fetch."""
+    count = 20
+
+    async def whole() -> None:
+        async with running(tmp_path) as inside:
+            raised = UpdateFeature("share.version", 1)
+            await inside.broker.active.submit(lambda metadata, _: update_features(metadata, [raised]))
+            topic_id = await inside.create("t", count)
+            await initialize_all(inside, topic_id, count)
+            fetches, key = inside.broker.as_broker.sharing.fetches, SessionKey("g", "m")
+            places = [(topic_id, index) for index in range(count)]
+            session = fetches.enter(key, 0, places, [], None)
+            wanted = share_fetches.ShareFetch(session, 10_000, False, 1, 1 << 20, 0)
+            await until_served(fetches, wanted, count)
+            for index in range(count):
+                inside.broker.partitions.leader("t", index).append(memoryview(bytearray(batch(b"a", b"b"))))
+            work = fetches._read(wanted, is_last=True)
+            while len(session.acquired_from) < count // 2:
+                next(work)
+            if is_reopened:
+                fetches.enter(key, 0, places[:1], [], None)
+            else:
+                fetches.leave(session)
+            at_once(work)
+            await until(lambda: not fetches._left)
+            leaders = list(fetches._leaders.values())
+            await until(lambda: all(leader.is_idle for leader in leaders))
+
+    asyncio.run(whole())
+
+
+async def initialize_all(inside: InProcess, topic_id: bytes, count: int) -> None:
+    """Begin the states of so many partitions for the group g."""
+    for index in range(count):
+        await initialize(inside, topic_id, index=index)
+
+
+async def until_served(fetches: share_fetches.ShareFetches, wanted: share_fetches.ShareFetch, count: int) -> None:
+    """Wait until the broker has read the states of so many share partitions."""
+    at_once(fetches._read(wanted, is_last=False))
+    await until(lambda: sum(leader.window is not None for leader in fetches.share_partitions) == count)

@@ -333,3 +333,20 @@ def test_a_state_of_many_ranges_is_taken_over_in_slices() -> None:
         world.timers.close()
 
     asyncio.run(whole())
+
+
+def test_a_gap_of_the_log_leaves_other_share_partitions_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A record before five million offsets that were compacted away is two runs, and no five million records."""
+    monkeypatch.setattr(share_leader, "RECORDS_IN_FLIGHT_MAX", 1_000_000)
+
+    async def scenario(world: World) -> None:
+        world.states.is_patient = False
+        world.acquire()
+        window = world.leader.window
+        assert window is not None
+        window._archive(10, 5_000_000)
+        world.leader.in_flight.count(world.leader)
+        assert window.in_flight > 5_000_000
+        assert world.leader.in_flight.records == world.leader.settings().partition_max_record_locks
+
+    play(scenario)

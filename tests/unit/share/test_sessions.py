@@ -103,8 +103,8 @@ def test_a_partition_that_is_taken_out_is_remembered_no_longer() -> None:
     """Otherwise one session could name more and more of them, a few at a time."""
     kept = ShareSessions(10)
     session = kept.open(KEY, [A, B])
-    session.served(A)
-    session.served(B)
+    session.acquires(A)
+    session.acquires(B)
     kept.resume(KEY, 1, [C], [A])
     session.served(A)
     assert list(session.acquired_from) == [B]

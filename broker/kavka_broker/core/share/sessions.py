@@ -46,10 +46,14 @@ class ShareSession:
         self.acquired_from: dict[Place, None] = {}  # of which the member may hold records
         self.on_close: Callable[[], None] = lambda: None
 
+    def acquires(self, place: Place) -> None:
+        """Note, as records are acquired, that the member may hold some of a partition."""
+        assert place in self.places, place
+        self.acquired_from[place] = None
+
     def served(self, place: Place) -> None:
-        """Note that a partition gave records: the others come first next time."""
+        """Note that a fetch is over in which a partition gave records: the others come first next time."""
         if place in self.places:
-            self.acquired_from[place] = None
             del self.places[place]
             self.places[place] = None
 

@@ -181,13 +181,13 @@ class ShareStates:
 
     # --- the log ------------------------------------------------------------------------------------------------
 
-    def replay(self, key: Message, value: Snapshot | ShareUpdateValue | None, offset: int, timestamp_ms: int) -> None:
-        """Take over a record of the log."""
+    def replay(self, key: Message, value: Snapshot | ShareUpdateValue | None, offset: int, timestamp_ms: int) -> int:
+        """Take over a record of the log. Returns how many bytes of batches its state has."""
         match key, value:
             case ShareSnapshotKey(), None:
                 self._forget(_key(key))
             case ShareSnapshotKey(), Snapshot():
-                self._put(_key(key), _of_snapshot(value, offset))
+                return self._put(_key(key), _of_snapshot(value, offset))
             case ShareUpdateKey(), ShareUpdateValue():
                 known = self.by_key.get(_key(key))
                 if known is None:  # its snapshot was pruned, so a later record ends or replaces it
@@ -195,11 +195,12 @@ class ShareStates:
                         value.snapshot_epoch, 0, 0, UNSET, UNSET, PackedBatches(), snapshot_offset=offset
                     )
                 merged = _merged(known, value)
-                self._put(_key(key), replace(merged, updates=known.updates + 1, written_ms=timestamp_ms))
+                return self._put(_key(key), replace(merged, updates=known.updates + 1, written_ms=timestamp_ms))
             case _:
                 pass  # a tombstone of an update means nothing
+        return 0
 
-    def _put(self, key: SharePartitionKey, state: ShareState) -> None:
+    def _put(self, key: SharePartitionKey, state: ShareState) -> int:
         """Keep a state. The keys of one group share its name, which each record of the log has by itself."""
         known = self.by_key.get(key)
         if known is None:
@@ -210,6 +211,7 @@ class ShareStates:
             key = key._replace(group_id=group_id)
         self.size_bytes += state.size_bytes - (0 if known is None else known.size_bytes)
         self.by_key[key] = state
+        return len(state.batches.rows)
 
     def _forget(self, key: SharePartitionKey) -> None:
         known = self.by_key.pop(key, None)
