@@ -6,7 +6,7 @@
 One product runs at a time, each repetition on a fresh cluster, and every second repetition begins with the other.
 The sections: `replicated` (produce with three replicas and acks=all), `flush` (that with `flush.messages=1`, from 32
 connections at once), `failover` (kill -9 of a leader, and a controlled stop, under load), `partitions` (a thousand
-partitions: created, idle, a broker restarted).
+partitions: created, idle, a broker restarted), `transactions` (with three replicas; ten thousand idle ids that expire).
 """
 
 import argparse
@@ -23,7 +23,7 @@ from typing import Final
 
 import confluent_kafka as ck
 
-from bench import latency, load, machine, memory, processes, report, sections, synced, topics
+from bench import cluster_transactions, latency, load, machine, memory, processes, report, sections, synced, topics
 from bench.__main__ import FULL, NEEDS_WARM_UP, PRODUCTS, RESULTS, Run, environment, told_floors
 from bench.brokers import compile_kavka
 from bench.load import Load
@@ -259,6 +259,7 @@ SECTIONS: Final = {
     "flush": (flush,),
     "failover": (failover,),
     "partitions": (creation, partitions),
+    "transactions": (cluster_transactions.replicated, cluster_transactions.idle_ids),
 }
 
 

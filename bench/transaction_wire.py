@@ -15,8 +15,11 @@ import crc32c
 from bench import wire
 from bench.flexible_wire import NO_TAGS, Reader, counted, frame, sized, text
 
+FIND_COORDINATOR: Final = 10
 INIT_PRODUCER_ID: Final = 22
 END_TXN: Final = 26
+LIST_TRANSACTIONS: Final = 66
+OF_TRANSACTIONS: Final = 1
 INIT_PRODUCER_ID_VERSION: Final = 4
 PRODUCE_VERSION: Final = 12
 END_TXN_VERSION: Final = 5
@@ -38,6 +41,38 @@ def init_producer_frame(transactional_id: str) -> bytes:
     """An InitProducerId request for a producer that has no id yet."""
     body = text(transactional_id) + struct.pack(">iqh", TIMEOUT_MS, -1, -1) + NO_TAGS
     return frame(INIT_PRODUCER_ID, INIT_PRODUCER_ID_VERSION, body)
+
+
+def find_coordinator_frame(transactional_id: str) -> bytes:
+    """A FindCoordinator request, version 2."""
+    name = transactional_id.encode()
+    return wire.frame(FIND_COORDINATOR, 2, struct.pack(">h", len(name)) + name + struct.pack(">b", OF_TRANSACTIONS))
+
+
+def coordinator_in(body: memoryview) -> tuple[int, int]:
+    """The error code and the coordinator's port in the answer to it."""
+    _throttle_ms, error, length = struct.unpack_from(">ihh", body)
+    at = 8 + max(0, length) + 4  # behind the message and the node's id
+    (length,) = struct.unpack_from(">h", body, at)
+    (port,) = struct.unpack_from(">i", body, at + 2 + length)
+    return error, port
+
+
+def list_frame() -> bytes:
+    """A ListTransactions request, version 0, for all ids."""
+    return frame(LIST_TRANSACTIONS, 0, counted(0) + counted(0) + NO_TAGS)
+
+
+def listed_in(body: memoryview) -> int:
+    """How many ids the answer to it has. Raises WireError."""
+    reader = Reader(body)
+    reader.skip_tags()
+    _throttle_ms, error = reader.unpack(">ih")
+    if error:
+        raise wire.WireError(f"ListTransactions was answered with error {error}")
+    for _ in range(reader.count()):
+        reader.skip_text()
+    return reader.count()
 
 
 def end_frame(transactional_id: str, identity: Identity) -> bytes:

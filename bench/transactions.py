@@ -10,7 +10,7 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol
 
 import confluent_kafka as ck
 
@@ -50,6 +50,15 @@ class Shape:
 
 #: One transaction: the milliseconds that its commit took.
 Transact = Callable[[], float]
+
+
+class Reachable(Protocol):
+    """One broker, or several as one."""
+
+    @property
+    def bootstrap(self) -> str: ...
+
+
 #: A producer of this topic, with a transactional id of its own.
 Connect = Callable[[Broker, str, str, Shape], Transact]
 
@@ -128,7 +137,7 @@ def together(producers: Sequence[Transact], seconds: float) -> list[float]:
 # --- clients ----------------------------------------------------------------------------------------------------------
 
 
-def confluent(broker: Broker, topic: str, transactional_id: str, shape: Shape) -> Transact:
+def confluent(broker: Reachable, topic: str, transactional_id: str, shape: Shape) -> Transact:
     """A producer of version 1."""
     settings: dict[str, object] = {
         "bootstrap.servers": broker.bootstrap, "transactional.id": transactional_id, "linger.ms": 0,
@@ -195,27 +204,31 @@ CLIENTS: Final[dict[str, Connect]] = {"version 1 (confluent-kafka)": confluent, 
 def read(broker: Broker, count: int, repetition: int) -> Measure:
     """From the beginning of a transaction of one record until a read_committed consumer has it."""
     shape = Shape(1, 1, 1, "confluent-kafka, until it is read")
-    with topics.topic(broker.bootstrap, 1) as topic:
-        transact = confluent(broker, topic, f"{topic}-read", shape)
-        consumer = ck.Consumer(latency.QUIET | {
-            "bootstrap.servers": broker.bootstrap, "group.id": "bench", "enable.auto.commit": False,
-            "isolation.level": "read_committed",
-        })  # fmt: skip
-        consumer.assign([ck.TopicPartition(topic, 0, 0)])
-        samples: list[float] = []
-        with machine.Meter(broker.pid) as meter:
-            for _ in range(count):
-                started = time.perf_counter()
-                transact()
-                message = consumer.poll(CALL_SECONDS_MAX)
-                if message is None or message.error():
-                    raise wire.WireError("confluent-kafka: the record did not come")
-                samples.append((time.perf_counter() - started) * 1000)
-        consumer.close()
-    samples = sorted(samples[count // WARM_UP_SHARE :])
+    with topics.topic(broker.bootstrap, 1) as topic, machine.Meter(broker.pid) as meter:
+        samples = end_to_end(broker, topic, shape, count)
     figures = {
         "commit_p50_ms": percentile(samples, 50),
         "commit_p99_ms": percentile(samples, 99),
         "cpu_microseconds_per_operation": meter.cost.broker.total / count * 1e6,
     }
     return Measure(SECTION, shape.case, broker.name, repetition, figures, meter.cost.others_cores)
+
+
+def end_to_end(broker: Reachable, topic: str, shape: Shape, count: int) -> list[float]:
+    """The milliseconds from the beginning of each transaction until it is read, in order; without the first ones."""
+    transact = confluent(broker, topic, f"{topic}-read", shape)
+    consumer = ck.Consumer(latency.QUIET | {
+        "bootstrap.servers": broker.bootstrap, "group.id": "bench", "enable.auto.commit": False,
+        "isolation.level": "read_committed",
+    })  # fmt: skip
+    consumer.assign([ck.TopicPartition(topic, 0, 0)])
+    samples: list[float] = []
+    for _ in range(count):
+        started = time.perf_counter()
+        transact()
+        message = consumer.poll(CALL_SECONDS_MAX)
+        if message is None or message.error():
+            raise wire.WireError("confluent-kafka: the record did not come")
+        samples.append((time.perf_counter() - started) * 1000)
+    consumer.close()
+    return sorted(samples[count // WARM_UP_SHARE :])

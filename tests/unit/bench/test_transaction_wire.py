@@ -8,8 +8,12 @@ from bench.transaction_wire import Identity
 from kavka_broker.protocol import codec
 from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
 from kavka_broker.protocol.messages.end_txn_response import EndTxnResponse
+from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
+from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.init_producer_id_request import InitProducerIdRequest
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
+from kavka_broker.protocol.messages.list_transactions_request import ListTransactionsRequest
+from kavka_broker.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 from kavka_broker.protocol.messages.produce_request import ProduceRequest
 from kavka_broker.protocol.messages.produce_response import (
     PartitionProduceResponse,
@@ -57,3 +61,19 @@ def test_a_batch_is_of_a_transaction_and_numbered() -> None:
     assert (header.producer_id, header.producer_epoch, header.base_sequence, header.records_count) == (4711, 3, 20, 10)
     found = read_records(data)
     assert [(record.offset, record.key, record.value) for record in found] == [(n, None, b"x" * 100) for n in range(10)]
+
+
+def test_a_coordinator_is_looked_for_and_its_ids_are_counted() -> None:
+    frame = transaction_wire.find_coordinator_frame("pay")
+    plain = HEADER_BYTES - len(NO_TAGS)
+    asked = codec.decode(FindCoordinatorRequest, 2, frame[plain:])
+    assert (asked.key, asked.key_type) == ("pay", 1)
+    found = FindCoordinatorResponse(error_code=0, error_message="NONE", node_id=2, host="127.0.0.1", port=9_093)
+    assert transaction_wire.coordinator_in(memoryview(codec.encode(found, 2))) == (0, 9_093)
+    missing = FindCoordinatorResponse(error_code=15, error_message=None, node_id=-1, host="", port=-1)
+    assert transaction_wire.coordinator_in(memoryview(codec.encode(missing, 2))) == (15, -1)
+    listing = codec.decode(ListTransactionsRequest, 0, transaction_wire.list_frame()[HEADER_BYTES:])
+    assert (listing.state_filters, listing.producer_id_filters) == ([], [])
+    states = [TransactionState(f"pay-{number}", number, "Empty") for number in range(200)]
+    listed = ListTransactionsResponse(unknown_state_filters=["odd"], transaction_states=states)
+    assert transaction_wire.listed_in(memoryview(NO_TAGS + codec.encode(listed, 0))) == 200
