@@ -80,7 +80,7 @@ IDS: Final = ("tx-a", "tx-b")
 TIMEOUT_MS: Final = 4_000
 QUIET_SECONDS_MAX: Final = 60.0
 TRANSACTION_KEY, GROUP_KEY = 1, 0
-GIVES_UP_SHARE: Final = 0.3  # of the batches without an answer: their producer aborts
+GIVES_UP_SHARE: Final = 0.4  # of the batches without an answer: their producer aborts
 
 EXPIRING: Final = {
     "transactional.id.expiration.ms": "3000",
@@ -172,6 +172,7 @@ class Transactional(Client):
     _coordinators: dict[int, tuple[str, int]]
     owners: Owners
     _identity: tuple[int, int] | None = None
+    _present: Written | None = None
     _sequences: dict[Place, int]
     _chance: Random
     _recovery: Random
@@ -207,6 +208,8 @@ class Transactional(Client):
             while self._identity is not None and self._recovery.random() < 0.7:
                 try:
                     await self._end(commits=False)
+                    if self._present is not None and self._present.ended is None:
+                        self._present.ended = self.loop.time()
                     if self.is_former or self._recovery.random() < 0.3:
                         await self.rest(0.0, 1.0)
                         await self._begin(self._identity)
@@ -275,7 +278,8 @@ class Transactional(Client):
 
     def _begin_recorded(self) -> Written:
         former = self._identity if self.is_former else None
-        return self.record.begin(self.name, self.transactional_id, self.loop.time(), former)
+        self._present = self.record.begin(self.name, self.transactional_id, self.loop.time(), former)
+        return self._present
 
     async def _stop_within_a_transaction(self) -> None:
         if self.is_stopping:

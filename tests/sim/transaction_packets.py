@@ -31,7 +31,7 @@ SENT_SECONDS_MAX: Final = 8.0
 NEXT_SECONDS_MAX: Final = 20.0
 LOOK_SECONDS: Final = 0.02
 AFTERWARDS_SECONDS: Final = (0.0, 0.3, 2.0)
-VERDICT_SECONDS: Final = (0.5, 5.0)
+VERDICT_SECONDS: Final = (1.0, 9.0)  # a producer waits for three, gives its batch up, and aborts
 
 
 async def late_end(simulation: Simulation) -> None:
