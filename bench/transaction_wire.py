@@ -25,8 +25,12 @@ PRODUCE_VERSION: Final = 12
 END_TXN_VERSION: Final = 5
 TIMEOUT_MS: Final = 60_000
 TRANSACTIONAL: Final = 0x10
-#: Errors that end by themselves: a transaction that is still being completed, a topic that has only been made now.
-RETRIABLE: Final = {3: "UNKNOWN_TOPIC_OR_PARTITION", 6: "NOT_LEADER_OR_FOLLOWER", 51: "CONCURRENT_TRANSACTIONS"}
+#: Errors that end by themselves: a transaction that is still being completed, a topic that has only been made now, or
+#: whose leader is not known to itself yet.
+RETRIABLE: Final = {
+    3: "UNKNOWN_TOPIC_OR_PARTITION", 6: "NOT_LEADER_OR_FOLLOWER", 14: "COORDINATOR_LOAD_IN_PROGRESS",
+    15: "COORDINATOR_NOT_AVAILABLE", 16: "NOT_COORDINATOR", 51: "CONCURRENT_TRANSACTIONS",
+}  # fmt: skip
 
 
 @dataclass(frozen=True, slots=True)
