@@ -473,7 +473,7 @@ class Coordinated(Workload):
         replays = self.simulation.replays
         permitted = self.record.without_excused(self.recorded)
         excused = self.record.excused_values
-        read = [problem for problem in self.fates.problems if not any(value in problem for value in excused)]
+        read = [problem for problem in self.fates.problems if excused.isdisjoint(problem.split())]
         objections = [*map(str, fatal(permitted)), *unmarked, *read, *replays.at_the_end()]
         objections += self.owners.never
         if not self.shape.settings.keys() & EXPIRING.keys():  # whose id has expired may go on, as in Apache Kafka
