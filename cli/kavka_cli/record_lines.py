@@ -10,14 +10,17 @@ more than once is a list.
 import base64
 import binascii
 import json
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from types import MappingProxyType
 from typing import Any, Final
 
 FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 WRITTEN: Final = ("partition", "key", "value", "headers")
 """The fields of a record to be written; topic, offset and timestamp of a line that was read are passed over."""
+
+EMPTY: Final[Mapping[str, Any]] = MappingProxyType({})
 
 Header = tuple[str, bytes | None]
 
@@ -36,8 +39,8 @@ class NewRecord:
     partition: int | None = None
 
 
-def as_line(record: Any) -> str:
-    """A record of the client library as one line."""
+def as_line(record: Any, decoded: Mapping[str, Any] = EMPTY) -> str:
+    """A record of the client library as one line; fields that are `decoded` stand in place of its own."""
     moment = datetime.fromtimestamp(record.timestamp / 1000, UTC).isoformat(timespec="milliseconds")
     fields = {
         "topic": record.topic,
@@ -47,6 +50,7 @@ def as_line(record: Any) -> str:
         "key": as_text(record.key),
         "value": as_text(record.value),
     }
+    fields |= decoded
     if record.headers:
         fields["headers"] = _headers_as_text(record.headers)
     return json.dumps(fields, ensure_ascii=False)

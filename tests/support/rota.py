@@ -67,6 +67,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/storage/test_same_directory.py": 23,
     "tests/conformance/mirroring/test_mirror_maker.py": 80,
     "tests/conformance/transactions/test_answers_agree.py": 14,
+    "tests/conformance/registry/test_real_registry.py": 25,
     "tests/conformance/transactions/test_connect.py": 20,
     # A server of its own, and Spark.
     "tests/conformance/analytics/test_chains_by_spark.py": 90,

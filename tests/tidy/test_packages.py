@@ -29,6 +29,8 @@ CALLED = {
     "yaml": "pyyaml",
     "backports": "backports.zstd",
     "confluent_kafka": "confluent-kafka",
+    "google": "protobuf",
+    "grpc_tools": "grpcio-tools",
     "kavka_audit_run": "kavka-cli",
     "kavka_demo": "kavka-cli",
     "kavka_pytest": "kavka-cli",

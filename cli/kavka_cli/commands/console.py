@@ -9,6 +9,8 @@ from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.resource_store import add_store, store_options
+from kavka_cli.schema_registry.decoding import Decoder
+from kavka_cli.schema_registry.registry_client import RegistryClient, RegistryError
 from kavka_cli.target import Target, TargetOptions, add_client_properties, find_target, target_options
 from kavka_operator.optional_libraries import lacking
 from kavka_operator.platform.local.layout import clusters
@@ -29,6 +31,8 @@ def add_options(parser: ArgumentParser) -> None:
     add_client_properties(parser)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
     parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
+    words = "A schema registry with Confluent's API, by which records are decoded: https://[USER:PASSWORD@]HOST."
+    parser.add_argument("--registry", metavar="URL", help=words)
     words = f"The port on 127.0.0.1; 0 is any that is free ({PORT}, or a free one where it is taken)."
     parser.add_argument("--port", type=int, metavar="PORT", help=words)
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="Refresh interval (%(default)s).")
@@ -41,8 +45,9 @@ def run(options: Namespace) -> int:
             raise CommandError(lack)
         _check(options)
         found = {target.name: target for target in _targets(options)}
-        return _serve(found, options)
-    except CommandError as error:
+        decoder = Decoder(RegistryClient(options.registry)) if options.registry else None
+        return _serve(found, options, decoder)
+    except (CommandError, RegistryError) as error:
         return complain(error)
 
 
@@ -86,7 +91,7 @@ def _running(options: Namespace) -> list[str]:
     return [layout.cluster for layout in found if is_running(layout)][:CLUSTERS_MAX]
 
 
-def _serve(found: dict[str, Target], options: Namespace) -> int:
+def _serve(found: dict[str, Target], options: Namespace, decoder: Decoder | None) -> int:
     import asyncio
 
     from kavka_top.console.server import Console, serve
@@ -99,7 +104,7 @@ def _serve(found: dict[str, Target], options: Namespace) -> int:
 
     ports = [PORT, 0] if options.port is None else [options.port]
     for port in ports:
-        console = Console(found, options.every)
+        console = Console(found, options.every, decoder=decoder)
         console.key = os.environ.get(KEY_VARIABLE) or console.key
         try:
             asyncio.run(serve(console, port, tell))

@@ -12,6 +12,9 @@ from kavka_cli.moment import START, moment_ms
 from kavka_cli.output import CommandError, complain, note
 from kavka_cli.record_lines import as_line
 from kavka_cli.record_positions import begin_offsets, partitions_of
+from kavka_cli.schema_registry.decoding import Decoder
+from kavka_cli.schema_registry.lines import LineDecoding
+from kavka_cli.schema_registry.registry_client import RegistryClient, RegistryError
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.kafka.admin import AdminError
 
@@ -44,6 +47,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--grep", metavar="PATTERN", help=words)
     parser.add_argument("--max", type=int, metavar="N", help="End after so many records.")
     parser.add_argument("--follow", "-f", action="store_true", help="Go on at the end, until Ctrl-C.")
+    words = "A schema registry with Confluent's API, for Avro, Protobuf and JSON Schema: https://[USER:PASSWORD@]HOST."
+    parser.add_argument("--registry", metavar="URL", help=words)
     words = "Print json, or the value alone as it is, a line each."
     parser.add_argument("--output", "-o", choices=("json", "value"), default="json", help=words)
 
@@ -53,26 +58,36 @@ def run(options: Namespace) -> int:
     try:
         begin_ms = moment_ms(options.begin)
         until_ms = moment_ms(options.until) if options.until else None
-        wanted = Wanted(_matcher(options.grep), options.max, until_ms)
-        return _print(find_target(target_options(options)), options, begin_ms, wanted)
-    except (CommandError, AdminError) as error:
+        decoding = LineDecoding(Decoder(RegistryClient(options.registry))) if options.registry else None
+        wanted = Wanted(_matcher(options.grep, decoding), options.max, until_ms)
+        return _print(find_target(target_options(options)), options, begin_ms, wanted, decoding)
+    except (CommandError, AdminError, RegistryError) as error:
         return complain(error)
     except BrokenPipeError:
         return 0  # the reader, such as `head`, has what it wanted
 
 
-def _matcher(pattern: str | None) -> Callable[[Any], bool]:
-    """Whether a record has the pattern in its key or value. Raises CommandError."""
+def _matcher(pattern: str | None, decoding: LineDecoding | None) -> Callable[[Any], bool]:
+    """Whether a record has the pattern in its key or value, also as they are decoded. Raises CommandError."""
     if pattern is None:
         return lambda _: True
     try:
         search = re.compile(pattern.encode()).search
     except re.error as problem:
         raise CommandError(f'--grep: "{pattern}" is not a regular expression: {problem}') from None
-    return lambda record: any(part is not None and search(part) is not None for part in (record.key, record.value))
+
+    def matches(record: Any) -> bool:
+        if any(part is not None and search(part) is not None for part in (record.key, record.value)):
+            return True
+        texts = () if decoding is None else decoding.texts(record)
+        return any(search(text.encode()) is not None for text in texts)
+
+    return matches
 
 
-def _print(target: Target, options: Namespace, begin_ms: int | None, wanted: Wanted) -> int:
+def _print(
+    target: Target, options: Namespace, begin_ms: int | None, wanted: Wanted, decoding: LineDecoding | None
+) -> int:
     import kafka.errors
 
     from kavka_operator.kafka.connection import consumer
@@ -89,13 +104,20 @@ def _print(target: Target, options: Namespace, begin_ms: int | None, wanted: Wan
             client.seek(partition, offset)
         write = sys.stdout.buffer.write
         for record in chosen(client, None if options.follow else ends, wanted):
-            write((record.value or b"") + b"\n" if options.output == "value" else as_line(record).encode() + b"\n")
+            write(_line(record, decoding, is_value_alone=options.output == "value") + b"\n")
             sys.stdout.buffer.flush()
     except kafka.errors.KafkaError as error:
         raise CommandError(f"{options.topic}: {error}") from error
     finally:
         client.close()
     return 0
+
+
+def _line(record: Any, decoding: LineDecoding | None, *, is_value_alone: bool) -> bytes:
+    if is_value_alone:
+        text = None if decoding is None else decoding.value_text(record)
+        return (record.value or b"") if text is None else text.encode()
+    return as_line(record, {} if decoding is None else decoding.fields(record)).encode()
 
 
 def chosen(client: Any, ends: Mapping[Any, int] | None, wanted: Wanted) -> Iterator[Any]:

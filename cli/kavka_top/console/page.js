@@ -240,8 +240,10 @@ function recordOf(record) {
     body.append(
       make("p", {class: "dim"}, "partition " + record.partition + ", offset " + record.offset + ", key of " +
         many(record.keyBytes || 0, "byte") + ", value of " + many(record.valueBytes || 0, "byte")),
-      make("h4", {}, "Key"), make("pre", {}, key.pretty || key.text),
-      make("h4", {}, value.pretty ? "Value, decoded as JSON" : "Value"), make("pre", {}, value.pretty || value.text));
+      ...record.problems.map(words => make("p", {class: "warn"}, "Not decoded: " + words)),
+      make("h4", {}, record.keySchema && key.pretty ? "Key, decoded by schema " + record.keySchema : "Key"), make("pre", {}, key.pretty || key.text),
+      make("h4", {}, value.pretty ? "Value, decoded " + (record.valueSchema ? "by schema " + record.valueSchema : "as JSON") : "Value"),
+      make("pre", {}, value.pretty || value.text));
     if (record.isCut) body.append(make("p", {class: "warn"}, "Too long to show as a whole; kavka consume prints all of it."));
     if (record.headers.length) {
       body.append(make("h4", {}, "Headers"), make("pre", {}, record.headers.map(([name, held]) =>

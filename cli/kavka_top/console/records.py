@@ -9,7 +9,7 @@ import time
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, NamedTuple, Self
 
 import kafka.errors
 
@@ -17,6 +17,8 @@ from kavka_cli.moment import moment_ms
 from kavka_cli.output import CommandError
 from kavka_cli.record_lines import as_text
 from kavka_cli.record_positions import begin_offsets, partitions_of
+from kavka_cli.schema_registry.decoding import Decoder
+from kavka_cli.schema_registry.lines import as_json
 from kavka_operator.domain.access import Security
 from kavka_operator.kafka.connection import consumer
 
@@ -66,9 +68,10 @@ class Query:
     def is_search(self) -> bool:
         return bool(self.key or self.value)
 
-    def matches(self, record: Any) -> bool:
-        """Whether a record has both texts."""
-        return self.key in (record.key or b"") and self.value in (record.value or b"")
+    def matches(self, record: Any, decoder: Decoder | None = None) -> bool:
+        """Whether a record has both texts, in its bytes or as they are decoded."""
+        parts = ((self.key, record.key), (self.value, record.value))
+        return all(sought in (data or b"") or (sought in _decoded_bytes(data, decoder)) for sought, data in parts)
 
 
 def query_of(fields: Mapping[str, str]) -> Query:
@@ -117,6 +120,7 @@ class Search:
     """The findings of a search so far. Pure."""
 
     query: Query
+    decoder: Decoder | None = None
     scanned: int = 0
     scanned_bytes: int = 0
     _matched: Counter[int] = field(default_factory=Counter)
@@ -126,14 +130,14 @@ class Search:
         """Look at a record; of the newest that match as many are kept as are asked for."""
         self.scanned += 1
         self.scanned_bytes += len(record.key or b"") + len(record.value or b"")
-        if not self.query.matches(record):
+        if not self.query.matches(record, self.decoder):
             return
         self._matched[record.partition] += 1
         place = (record.timestamp, record.partition, record.offset)
         if len(self._found) < self.query.count:
-            heapq.heappush(self._found, (place, document_of(record)))
+            heapq.heappush(self._found, (place, document_of(record, self.decoder)))
         elif place > self._found[0][0]:
-            heapq.heapreplace(self._found, (place, document_of(record)))
+            heapq.heapreplace(self._found, (place, document_of(record, self.decoder)))
 
     def found_in(self, partition: int) -> int:
         """The records of a partition that match, also those that newer ones took the place of."""
@@ -164,21 +168,50 @@ class Search:
         return [found for _, found in sorted(self._found, key=lambda pair: pair[0], reverse=self.query.at == NEWEST)]
 
 
-def document_of(record: Any) -> Document:
+def document_of(record: Any, decoder: Decoder | None = None) -> Document:
     """A record for the page, with texts that are cut where they are too long."""
     headers = list(record.headers or ())
+    key, value = Shown.of(record.key, KEY_BYTES_MAX, decoder), Shown.of(record.value, VALUE_BYTES_MAX, decoder)
     return {
         "partition": record.partition,
         "offset": record.offset,
         "timestamp": record.timestamp,
-        "key": _cut(record.key, KEY_BYTES_MAX),
-        "value": _cut(record.value, VALUE_BYTES_MAX),
+        "key": key.data,
+        "value": value.data,
+        "keySchema": key.schema,
+        "valueSchema": value.schema,
+        "problems": list(dict.fromkeys(part.problem for part in (key, value) if part.problem)),
         "keyBytes": None if record.key is None else len(record.key),
         "valueBytes": None if record.value is None else len(record.value),
-        "isCut": len(record.value or b"") > VALUE_BYTES_MAX or len(record.key or b"") > KEY_BYTES_MAX,
+        "isCut": key.is_cut or value.is_cut,
         "headers": [[name[:HEADER_BYTES_MAX], _cut(value, HEADER_BYTES_MAX)] for name, value in headers[:HEADERS_MAX]],
         "headersOmitted": max(0, len(headers) - HEADERS_MAX),
     }
+
+
+class Shown(NamedTuple):
+    """A key or value as the page has it, the schema by which it is decoded, or the reason why it is not."""
+
+    data: Any
+    is_cut: bool
+    schema: str = ""
+    problem: str = ""
+
+    @classmethod
+    def of(cls, data: bytes | None, bytes_max: int, decoder: Decoder | None) -> Self:
+        """Make what is shown of these bytes."""
+        decoded = None if decoder is None else decoder.decode(data)
+        if decoded is not None and not decoded.problem:
+            data = as_json(decoded).encode(errors="replace")
+        is_cut = len(data or b"") > bytes_max
+        schema, problem = ("", "") if decoded is None else (decoded.schema, decoded.problem)
+        return cls(_cut(data, bytes_max), is_cut, schema, problem)
+
+
+def _decoded_bytes(data: bytes | None, decoder: Decoder | None) -> bytes:
+    """The bytes that a text is sought in beside the record's own."""
+    decoded = None if decoder is None else decoder.decode(data)
+    return b"" if decoded is None or decoded.problem else as_json(decoded).encode(errors="replace")
 
 
 def _cut(data: bytes | None, bytes_max: int) -> Any:
@@ -193,7 +226,11 @@ def _cut(data: bytes | None, bytes_max: int) -> Any:
 
 
 def read_records(
-    bootstrap: str, security: Security, query: Query, is_left: Callable[[], bool] = lambda: False
+    bootstrap: str,
+    security: Security,
+    query: Query,
+    is_left: Callable[[], bool] = lambda: False,
+    decoder: Decoder | None = None,
 ) -> Document:
     """Read what the query asks for, until it `is_left` by the one who asked. `ended` says why it ended: count, end,
     scanned, bytes or seconds. Raises CommandError and AdminError.
@@ -203,7 +240,7 @@ def read_records(
     try:
         numbers = () if query.partition is None else (query.partition,)
         ends = client.end_offsets(partitions_of(client, query.topic, numbers))
-        reader = Reader(client, Search(query), lambda: is_left() or time.monotonic() >= deadline)
+        reader = Reader(client, Search(query, decoder), lambda: is_left() or time.monotonic() >= deadline)
         ended = reader.read_newest(ends) if query.at == NEWEST else reader.read_from(ends)
     except kafka.errors.KafkaError as error:
         raise CommandError(f"{query.topic}: {error}") from error

@@ -22,6 +22,7 @@ from typing import Any, Final, TypeVar
 from aiohttp import web
 
 from kavka_cli.output import CommandError
+from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Onlooker
@@ -118,12 +119,15 @@ def _refused(words: str) -> web.Response:
 
 @dataclass
 class Console:
-    """The handlers. `targets` are the clusters, by their names; `key` is what a browser must know."""
+    """The handlers. `targets` are the clusters, by their names; `key` is what a browser must know, and `decoder`
+    has the registry of their schemas.
+    """
 
     targets: Mapping[str, Target]
     every_seconds: float = 2.0
     make_source: Callable[[Target], Source] = field(default_factory=lambda: _source)
     key: str = field(default_factory=lambda: token_urlsafe(16))
+    decoder: Decoder | None = None
     watches: dict[str, Watch] = field(init=False)
     _subscribers: int = 0
     _places: dict[str, asyncio.Semaphore] = field(init=False)
@@ -195,7 +199,7 @@ class Console:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         has_left = threading.Event()
         try:
-            ask = partial(read_records, target.bootstrap, target.security, query, has_left.is_set)
+            ask = partial(read_records, target.bootstrap, target.security, query, has_left.is_set, self.decoder)
             return _json(await self._asked(request, ask))
         finally:
             has_left.set()

@@ -290,7 +290,7 @@ def test_a_question_keeps_its_place_until_its_thread_has_ended(monkeypatch: pyte
     left: list[bool] = []
     may_end = threading.Event()
 
-    def read(_: str, __: Any, query: Query, is_left: Callable[[], bool]) -> dict[str, object]:
+    def read(_: str, __: Any, query: Query, is_left: Callable[[], bool], ___: object) -> dict[str, object]:
         asked.append(query.topic)
         may_end.wait(60)
         left.append(is_left())
