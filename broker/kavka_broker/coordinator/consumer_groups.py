@@ -15,7 +15,7 @@ from kavka_broker.coordinator.classic_groups import SESSION_COST, ClassicGroups
 from kavka_broker.coordinator.consumer_fencing import ConsumerFencing
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.expression_upkeep import ExpressionUpkeep
-from kavka_broker.coordinator.group_commands import Command, GroupCommands, Heard, Outcome
+from kavka_broker.coordinator.group_commands import Command, GroupCommands, Heard, Outcome, require_room
 from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.member_timers import TimerKind
 from kavka_broker.coordinator.pacing import Pacing
@@ -239,6 +239,7 @@ class ConsumerGroups:
         """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
         group, change = outcome.group, outcome.change
         self._check_current(group.group_id, change.upgraded)
+        require_room(self.around(), change.growth_bytes)
         if outcome.batch is None:
             waiting = self._log.when_settled()
         else:

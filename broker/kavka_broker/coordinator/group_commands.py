@@ -79,6 +79,14 @@ def work_out(command: Command[G, C], replay: Replay[G]) -> Outcome[G, C]:
     return Outcome(change, batch_of(records, command.around.now_ms), after, command.around)
 
 
+def require_room(around: Surroundings, growth_bytes: int) -> None:
+    """Check again that a change has the room that it takes: others may have taken it while a thread worked. Raises
+    COORDINATOR_LOAD_IN_PROGRESS, so that the member comes again.
+    """
+    if not around.has_room(growth_bytes):
+        raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "other groups have taken the room meanwhile")
+
+
 class GroupCommands(Generic[G, C]):
     """Does commands; `carry_out` makes what they come to true, on the loop. Raises BrokerError, both do.
 

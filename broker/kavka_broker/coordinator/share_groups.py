@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.group_commands import Command, GroupCommands, Outcome, ShareHeard
+from kavka_broker.coordinator.group_commands import Command, GroupCommands, Outcome, ShareHeard, require_room
 from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.member_timers import MemberTimers, TimerKind
 from kavka_broker.coordinator.pacing import Pacing
@@ -216,6 +216,7 @@ class ShareGroups:
     def _carry_out(self, outcome: Outcome[ShareGroup, ShareChange]) -> ShareHeard:
         """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
         group, change = outcome.group, outcome.change
+        require_room(self._around(), change.growth_bytes)
         if outcome.batch is None:
             waiting = self._log.when_settled()
         else:

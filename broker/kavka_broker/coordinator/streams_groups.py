@@ -11,7 +11,7 @@ from functools import partial
 
 from kavka_broker.coordinator.classic_groups import ClassicGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.group_commands import Command, GroupCommands, Outcome, StreamsHeard
+from kavka_broker.coordinator.group_commands import Command, GroupCommands, Outcome, StreamsHeard, require_room
 from kavka_broker.coordinator.group_log import GroupLog
 from kavka_broker.coordinator.member_fencing import MemberFencing
 from kavka_broker.coordinator.member_timers import TimerKind
@@ -203,6 +203,7 @@ class StreamsGroups:
     def _carry_out(self, outcome: Outcome[StreamsGroup, StreamsChange]) -> StreamsHeard:
         """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
         group, change = outcome.group, outcome.change
+        require_room(self._around(), change.growth_bytes)
         if outcome.batch is None:
             waiting = self._log.when_settled()
         else:

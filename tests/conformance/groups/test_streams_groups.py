@@ -37,13 +37,13 @@ SOON: Final = {**SESSION, "group.streams.initial.rebalance.delay.ms": "0"}
 RANDOM: Final = re.compile(r"127\.0\.0\.1:\d+ +\(\d\)|[\w-]{8}(?:-[\w-]{4}){3}-[\w-]{12}|\b[\w-]{22}\b")
 
 
-def command(directory: Path, number: int = 0, replicas: int = 3) -> tuple[str, ...]:
+def command(directory: Path, number: int = 0, replicas: int = 3, protocol: str = "streams") -> tuple[str, ...]:
     """The command of an instance of the application, with a directory of its own."""
     return (
         *java("256M"),
         f"-Dstate.dir={directory / f'state-{number}'}",
         f"-Dreplication.factor={replicas}",
-        "-Dgroup.protocol=streams",
+        f"-Dgroup.protocol={protocol}",
         "-cp",
         streams_class_path(),
         str(PROGRAM),
@@ -132,6 +132,29 @@ def test_a_group_goes_on_from_apache_kafka_to_kavka_and_back(tmp_path: Path) -> 
                 assert tasks_of_members(after) == tasks_of_members(before)
     finally:
         server.kill()
+
+
+@pytest.mark.extended
+def test_an_application_changes_its_protocol_while_it_is_stopped(tmp_path: Path) -> None:
+    with cluster(tmp_path, settings={**SESSION, "group.initial.rebalance.delay.ms": "0"}) as nodes:
+        switch_on(nodes.bootstrap)
+        topics, log = Topics(nodes), tmp_path / "application.log"
+        for protocol in ("classic", "streams", "classic"):
+            application = Application(command(tmp_path, protocol=protocol), nodes.bootstrap, log)
+            application.start()
+            try:
+                count(nodes, topics)
+            finally:
+                application.kill()
+            assert not application.lines("failed")
+            listed = f"{NAME} {protocol.capitalize()} "
+            assert listed in " ".join(kafka_tool("groups", "--bootstrap-server", nodes.bootstrap, "--list").split())
+            eventually("all members are gone", lambda: state_of(nodes.bootstrap) == "Empty")
+
+
+def state_of(bootstrap: str) -> str:
+    listed = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result(SECONDS_MAX)
+    return next((group.state.name.capitalize() for group in listed.valid if group.group_id == NAME), "none")
 
 
 def tasks_of_members(described: str) -> dict[str, str]:

@@ -5,6 +5,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.coordinator import streams_groups
 from kavka_broker.coordinator.group_commands import StreamsHeard
 from kavka_broker.coordinator.group_loading import load
 from kavka_broker.coordinator.group_shard import Shard
@@ -163,6 +164,28 @@ def test_a_large_topology_is_decided_in_a_thread() -> None:
         assert refusal(world.shard.join, "g", join_command())[0] is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
         change, _ = await heard
         assert len(change.internal_topics) == 300
+
+    play(scenario)
+
+
+def test_two_large_joins_do_not_take_the_same_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(streams_groups, "MEMBERS_BYTES_MAX", 700_000)
+
+    async def scenario() -> None:
+        world = begin()
+        epoch = beat(world, "a", 0)[0].epoch
+        stores = [sent.TopicInfo(f"store-{number}") for number in range(1_500)]
+        topology = sent.Topology(0, [sent.Subtopology("0", source_topics=["t"], state_changelog_topics=stores)])
+
+        async def join(group_id: str) -> StreamsHeard:
+            joining = StreamsHeartbeat(group_id, "x", 0, topology=topology, rebalance_timeout_ms=1, process_id="x")
+            heard = world.shard.streams.heartbeat(joining, SETTINGS)
+            return heard if isinstance(heard, tuple) else await heard
+
+        joined = await asyncio.gather(join("b"), join("c"), return_exceptions=True)
+        (refused,) = [one for one in joined if isinstance(one, BrokerError)]
+        assert refused.code is ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
+        assert beat(world, "a", epoch)[0].epoch == epoch
 
     play(scenario)
 

@@ -189,11 +189,27 @@ def test_what_members_say_is_bounded_in_bytes() -> None:
 
 def test_tasks_count_among_what_is_bounded_in_bytes() -> None:
     world = World(t=1_000, r=1_000, c=1_000)
-    joining = StreamsHeartbeat(GROUP, "m", 0, topology=topology())
-    with pytest.raises(BrokerError) as refused:
-        rules.heartbeat(world.group, joining, world.settings, world.around(room_bytes=2 * 2_000 * TASK_BYTES - 1))
-    assert refused.value.code is ErrorCode.GROUP_MAX_SIZE_REACHED
-    rules.heartbeat(world.group, joining, world.settings, world.around(room_bytes=2 * 2_000 * TASK_BYTES))
+    joining, tasks = StreamsHeartbeat(GROUP, "m", 0, topology=topology()), 2 * 2_000 * TASK_BYTES
+    change = rules.heartbeat(world.group, joining, world.settings, world.around(room_bytes=tasks))
+    assert [status.code for status in change.statuses] == [StatusCode.ASSIGNMENT_DELAYED]
+    change = rules.heartbeat(world.group, joining, world.settings, world.around(room_bytes=tasks + 10_000))
+    assert not change.statuses
+    assert change.growth_bytes > tasks
+
+
+def test_a_full_coordinator_hears_members_all_the_same() -> None:
+    world = World()
+    world.join("a1")
+    world.settle()
+    beat_again = StreamsHeartbeat(GROUP, "a1-0", 2, "a1", "/127.0.0.1", owned=world.clients["a1"].owned)
+    change = rules.heartbeat(world.group, beat_again, world.settings, world.around(room_bytes=-1_000_000))
+    assert (change.epoch, change.records) == (2, [])
+    world.topics.grow("t", 3)
+    world.topics.grow("r", 3)
+    world.topics.grow("c", 3)
+    change = rules.heartbeat(world.group, beat_again, world.settings, world.around(room_bytes=-1_000_000))
+    assert [status.code for status in change.statuses] == [StatusCode.ASSIGNMENT_DELAYED]
+    assert change.epoch == 2
 
 
 def test_a_source_topic_is_read_in_one_subtopology() -> None:

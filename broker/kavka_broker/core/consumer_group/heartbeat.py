@@ -88,6 +88,10 @@ class Surroundings:
     room_bytes: int = MEMBERS_BYTES_MAX
     batch_bytes_max: int = MEMBERS_BYTES_MAX
 
+    def has_room(self, growth_bytes: int) -> bool:
+        """Whether members may take so much more. What grows by nothing is never in the way, however full it is."""
+        return growth_bytes <= 0 or growth_bytes <= self.room_bytes
+
 
 @dataclass(slots=True)
 class Change:
@@ -104,6 +108,7 @@ class Change:
     interval_ms: int = 0  # to the member's next heartbeat
     revokes_ms: int | None = -1
     ended: list[str] = field(default_factory=list)
+    growth_bytes: int = 0  # what the member takes more
     has_computed: bool = False  # a target was computed
     topics_seen: int = -1  # the hash was compared with the topics as of this change of them
     has_matched_all: bool = False  # all expressions of the group were matched with the topics
@@ -162,7 +167,7 @@ def heartbeat(
         change.ended.append(replaced.member_id)
     member = _updated(before, beat)
     is_known = replaced is not None or not is_new
-    _check_size(group, member, before if is_known else None, around)
+    change.growth_bytes = _check_size(group, member, before if is_known else None, around)
     if member != before or is_new:
         change.records.append(member_record(group.group_id, member))
     view = View(group, member, replaced, around.matched)
@@ -224,7 +229,7 @@ def match(group: ConsumerGroup, around: Surroundings) -> Change:
     if not moved:
         return Change()
     growth = sum(len(topics) - len(group.matched.get(regex, ())) for regex, topics in moved.items())
-    if growth * TEXT_BYTES > around.room_bytes:
+    if not around.has_room(growth * TEXT_BYTES):
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
     hashed = metadata_hash(_names(group.subscribed, group.expressed, {**group.matched, **moved}), around.topics)
     return Change(
@@ -387,13 +392,14 @@ def _check_room(group: ConsumerGroup, settings: ConsumerGroupSettings, *, is_one
 
 def _check_size(
     group: ConsumerGroup, member: ConsumerMember, before: ConsumerMember | None, around: Surroundings
-) -> None:
-    """Raises BrokerError."""
+) -> int:
+    """Return how many bytes more the member takes. Raises BrokerError."""
     growth = member.size_bytes - (0 if before is None else before.size_bytes)
     if member.regex not in group.matched:
         growth += TEXT_BYTES * len(around.matched.get(member.regex, ()))
-    if growth > around.room_bytes:
+    if not around.has_room(growth):
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
+    return growth
 
 
 def _match(view: View, before: ConsumerMember | None, around: Surroundings, change: Change) -> None:

@@ -61,6 +61,7 @@ class ShareChange:
     assigned: Target | None = None
     interval_ms: int = 0  # to the member's next heartbeat
     ended: list[str] = field(default_factory=list)
+    growth_bytes: int = 0  # what the member and the states take more
     has_computed: bool = False  # a target was computed
     topics_seen: int = -1  # the hash was compared with the topics as of this change of them
     is_settled: bool = False  # nothing is left to do at the topics that were seen
@@ -128,8 +129,9 @@ def heartbeat(
     if states is not None and states is not group.states:
         change.records.append(states_record(group.group_id, states))
     growth = member.size_bytes - (0 if is_new else before.size_bytes) + size_of(states) - size_of(group.states)
-    if growth > around.room_bytes:
+    if not around.has_room(growth):
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
+    change.growth_bytes = growth
     change.member_id, change.epoch = after.member_id, after.epoch
     is_waiting = epoch > assignment_epoch or not state_partitions.has_all(states, topics)
     is_waiting = is_waiting or (not change.has_computed and _has_unassigned(group, around.topics))

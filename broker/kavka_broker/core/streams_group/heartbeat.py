@@ -71,6 +71,7 @@ class StreamsChange:
     delay_ms: int | None = None
     ended: list[str] = field(default_factory=list)
     has_moved: bool = False  # the group epoch has
+    growth_bytes: int = 0  # what the member, the topology and the tasks take more
     has_computed: bool = False  # a target was computed
     topics_seen: int = -1  # the topology was configured with the topics as of this change of them
     configured: ConfiguredTopology | None = None  # None: as it was
@@ -169,7 +170,7 @@ def heartbeat(
     before, is_new = _sender(group, beat)
     topology = _topology(group, beat, change)
     member = _updated(before, beat)
-    _check_room(group, before if not is_new else None, member, topology, around)
+    change.growth_bytes = _check_room(group, before if not is_new else None, member, topology, around)
     if member != before or is_new:
         change.records.append(member_record(group.group_id, member))
         change.has_moved = True
@@ -302,12 +303,13 @@ def _check_room(
     member: StreamsMember,
     topology: Topology,
     around: Surroundings,
-) -> None:
-    """Raises BrokerError."""
+) -> int:
+    """Return how many bytes more the member and the topology take. Raises BrokerError."""
     growth = member.size_bytes - (0 if before is None else before.size_bytes)
     growth += size_of(topology) - size_of(group.topology)
-    if growth > around.room_bytes:
+    if not around.has_room(growth):
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
+    return growth
 
 
 def _configured(
@@ -372,13 +374,19 @@ def _target(
         detail = "Assignment delayed due to the configured assignment interval."
         change.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))
         return view.target_of_member(group.targets), group.assignment_epoch
-    return view.target_of_member(_assign(view, epoch, settings, around, change)), epoch
+    targets = _assign(view, epoch, settings, around, change)
+    if targets is None:
+        detail = "Assignment delayed: its tasks would take more memory than the group coordinator may use."
+        change.statuses.append(Status(StatusCode.ASSIGNMENT_DELAYED, detail))
+        return view.target_of_member(group.targets), group.assignment_epoch
+    return view.target_of_member(targets), epoch
 
 
 def _assign(
     view: View, epoch: int, settings: StreamsGroupSettings, around: Surroundings, change: StreamsChange
-) -> Mapping[str, TaskTarget]:
-    """Compute the target of this epoch, with a record for each member whose target changes. Raises BrokerError.
+) -> Mapping[str, TaskTarget] | None:
+    """Compute the target of this epoch, with a record for each member whose target changes. None without the room for
+    its tasks: a heartbeat is a sign of life all the same, and the former target stays.
 
     One that assigns nothing is as if it never was: the first tasks need not wait for the interval behind it.
     """
@@ -390,9 +398,10 @@ def _assign(
             for member in members
         ]
         targets = sticky(known, view.configured, settings.standby_replicas)
-    growth = _count(targets.values()) - _count(group.targets.values())
-    if 2 * TASK_BYTES * growth > around.room_bytes:  # once in targets, and once at members
-        raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
+    growth = 2 * TASK_BYTES * (_count(targets.values()) - _count(group.targets.values()))  # in targets, and at members
+    if not around.has_room(change.growth_bytes + max(growth, 0)) and growth > 0:
+        return None
+    change.growth_bytes += growth
     for member in members:
         target = targets.get(member.member_id, NO_TASKS_YET)
         if target != group.targets.get(member.member_id):
