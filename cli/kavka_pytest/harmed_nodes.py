@@ -18,16 +18,22 @@ class HarmedNodes:
     def __init__(self, directory: Path, ports: Callable[[], Mapping[int, Sequence[int]]]) -> None:
         self.full: set[int] = set()
         self.isolated: set[int] = set()
+        self.seconds_max = APPLY_SECONDS_MAX
         self._directory, self._ports = directory, ports
         self._told: dict[int, NodeFault] = {}
 
     def harm(self, harmed: set[int], node: int) -> int:
-        """Add a node to `full` or `isolated`, and return it. Raises KafkaError."""
+        """Add a node to `full` or `isolated`, and return it. Raises KafkaError, and then the fault is taken back."""
         nodes = self._ports()
         if node not in nodes:
             raise KafkaError(f"there is no node {node}; there are {', '.join(map(str, sorted(nodes)))}")
         harmed.add(node)
-        self.apply()
+        try:
+            self.apply(self.seconds_max)
+        except KafkaError:
+            harmed.discard(node)
+            self.tell()
+            raise
         return node
 
     def heal(self, node: int) -> None:

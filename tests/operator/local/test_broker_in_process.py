@@ -52,6 +52,17 @@ def test_nothing_is_left_of_a_broker_that_has_ended(tmp_path: Path) -> None:
         kafka.topic()
 
 
+def test_a_broker_is_not_restarted_while_its_disk_is_full(tmp_path: Path) -> None:
+    with KafkaInProcess(tmp_path) as kafka:
+        topic = kafka.topic()
+        full = kafka.fill_disk(leader_of=topic)
+        with pytest.raises(KafkaError, match="disk is full, and it would not start"):
+            kafka.restart()
+        kafka.mend(full)
+        kafka.restart()
+        produce(kafka, topic, 10)
+
+
 def test_several_brokers_know_nothing_of_each_other(tmp_path: Path) -> None:
     homes = [tmp_path / name for name in ("first", "second")]
     for home in homes:

@@ -44,6 +44,15 @@ def test_a_node_is_told_of_what_has_changed_and_waited_for(tmp_path: Path) -> No
         faults.harm(faults.full, 7)
 
 
+def test_a_fault_that_a_node_has_not_applied_is_taken_back(tmp_path: Path) -> None:
+    faults = HarmedNodes(tmp_path, lambda: PORTS)
+    faults.seconds_max = 0.0
+    with pytest.raises(KafkaError, match="nodes 2 have not applied"):
+        faults.harm(faults.full, 2)
+    assert faults.full == set()
+    assert told(tmp_path)[2] == NodeFault(2)
+
+
 def test_the_ports_of_a_node_are_those_of_all_its_listeners() -> None:
     text = "node.id=1\nlisteners=PLAINTEXT\\://127.0.0.1\\:9100,CONTROLLER\\://[\\:\\:1]\\:9101\nlog.dirs=/a\n"
     assert ports_of(text) == [9100, 9101]
