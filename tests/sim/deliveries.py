@@ -8,6 +8,7 @@ records that were held are delivered once more: what was not written down is not
 |---|---|
 | settled-again | a record is delivered after its acceptance or rejection was acknowledged, whoever leads by then |
 | held-twice | a record is delivered while another member holds it, and nothing has ended that |
+| taken-away | a member's acceptance of a record is taken that another member holds |
 | count-fell | a record is delivered for the nth time, and was before, or was released after its nth delivery |
 | forgotten | at the end a record was not delivered again that nobody accepted or rejected |
 """
@@ -66,6 +67,7 @@ class Deliveries:
     def __init__(self) -> None:
         self.problems: list[str] = []
         self.objected: Callable[[str], None] = lambda problem: None
+        self.now: Callable[[], float] = lambda: 0.0
         self.is_open: Callable[[Delivery], bool] = lambda delivery: False  # whether its session goes on
         self.lock_seconds = 0.0
         self.deliveries: dict[Key, Delivery] = {}
@@ -74,7 +76,9 @@ class Deliveries:
         self.ended: set[Key] = set()  # an acceptance or rejection was sent, whatever became of it
         self.unanswered: dict[Held, int] = {}  # fetches whose answer may have been lost
         self.told_epoch = 0  # the latest that any member was told by a coordinator whose word counts
-        self.heartbeats = self.acquired = self.accepted = self.redelivered = self.rejected = self.renewed = 0
+        self.heartbeats = self.acquired = self.accepted = self.redelivered = self.rejected = self.renewed = (
+            self.grabbed
+        ) = 0
 
     def object(self, problem: str) -> None:
         self.problems.append(problem)
@@ -106,17 +110,39 @@ class Deliveries:
         if before.told < fetch.asked and count <= before.count:
             yield f"count-fell (to {count}, was {before.count} at the same leader)"
         ends = before.asked + self.lock_seconds / CLOCK_RATE_MAX
-        if before.member != fetch.member and not before.is_given_up and fetch.told < ends and self.is_open(before):
+        is_later = count > before.count or before.told < fetch.asked  # otherwise the answer itself was late
+        is_other = is_later and before.member != fetch.member and not before.is_given_up
+        if is_other and fetch.told < ends and self.is_open(before):
             yield f"held-twice ({before.member} has it since {before.asked:.3f})"
 
-    def says(self, place: Held, kinds: dict[int, int]) -> None:
+    def says(self, member: str, place: Held, kinds: dict[int, int]) -> None:
         """A member says what becomes of records; the answer is yet to come."""
         for offset, kind in kinds.items():
             delivery = self.deliveries.get((place, offset))
-            if delivery is not None and kind != RENEW:
+            if delivery is not None and delivery.member == member and kind != RENEW:
                 delivery.is_given_up = True
             if kind in (ACCEPT, REJECT):
                 self.ended.add((place, offset))
+
+    def held_by_others(self, member: str, place: Held) -> list[int]:
+        """Return the offsets of records that other members have, as far as the members know."""
+        return sorted(
+            offset
+            for (where, offset), delivery in self.deliveries.items()
+            if where == place and delivery.member != member and not delivery.is_given_up
+        )
+
+    def takes(self, member: str, place: Held, offsets: Iterable[int], said: float, window: Any) -> None:
+        """A member was told that its word on records of others was taken. What the group has left behind may be."""
+        now = self.now()
+        for offset in offsets:
+            delivery = self.deliveries[place, offset]
+            is_certain = delivery.source is not None and delivery.source.window is window and delivery.told < said
+            ends = delivery.asked + self.lock_seconds / CLOCK_RATE_MAX
+            if is_certain and not delivery.is_given_up and now < ends and self.is_open(delivery):
+                self.object(
+                    f"taken-away: {member} accepted offset {offset} of {held_text(place)} for {delivery.member}"
+                )
 
     def is_answered(self, place: Held, kinds: dict[int, int], counts: dict[int, int], said: float, now: float) -> None:
         """All of what a member said then was taken. `counts` has how often each record was delivered to it."""

@@ -100,6 +100,7 @@ MUST_BE_REACHED: Final = {
     "played.shared_accepted": "a record that a member of a share group accepts",
     "played.shared_redelivered": "a record that a member gets after another delivery",
     "played.shared_rejected": "a record that a member rejects",
+    "played.shared_grabbed": "a record that a member accepts though another one has it",
     "played.shared_renewed": "a record whose lock a member renews",
     "played.group_upgrades": "a classic group that becomes a consumer group with its members",
     "played.group_downgrades": "a consumer group that becomes a classic one with its members",

@@ -85,6 +85,7 @@ class Sharer(Grouped):
         self._restlessness = self.random.choice((0.03, 0.08, 0.2))
         self._lives = 0
         self.topics: tuple[str, ...] = (READ,)
+        self._grabs = self.stream("grabs")
         self._session = 0  # the epoch of the share session
         self._counts: dict[int, int] = {}  # deliveries of the records that it was given last
         self._begin_anew()
@@ -191,7 +192,7 @@ class Sharer(Grouped):
             self.group_id, self.member_id, epoch, 100, 1, 1 << 20, 10, 5, self.random.randint(0, 1), topics=topics
         )
         counts, self._counts = self._counts, {}
-        self.record.says(place, said)
+        self.record.says(self.member_id, place, said)
         try:
             answer = await peer.ask(request, ShareFetchResponse, timeout_ms=ANSWER_MS)
         except Unreachable:
@@ -224,6 +225,8 @@ class Sharer(Grouped):
 
     async def _judge(self, peer: Any, place: Held, counts: dict[int, int]) -> dict[int, int]:
         """Decide what becomes of records; returns what is yet to be said. Of some nothing is. Raises Unreachable."""
+        if self._grabs.random() < 0.1:
+            await self._grab(peer, place)
         chance = self.random.random()
         if chance < 0.3:
             await asyncio.sleep(self.random.uniform(0.0, 0.5))
@@ -244,6 +247,21 @@ class Sharer(Grouped):
         await self._say(peer, place, said, self._next_epoch())
         return {}
 
+    async def _grab(self, peer: Any, place: Held) -> None:
+        """Accept records that other members have, as no correct client does. Raises Unreachable."""
+        offsets, source = self.record.held_by_others(self.member_id, place)[:3], self.source_of(self, place)
+        if not offsets or source is None:
+            return
+        batches = [judgements.AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in offsets]
+        topics = [judgements.AcknowledgeTopic(place[0], [judgements.AcknowledgePartition(place[1], batches)])]
+        request = judgements.ShareAcknowledgeRequest(self.group_id, self.member_id, self._next_epoch(), topics=topics)
+        said = self.loop.time()
+        answer = await peer.ask(request, ShareAcknowledgeResponse, timeout_ms=ANSWER_MS)
+        codes = [part.error_code for told in answer.responses for part in told.partitions]
+        self.record.grabbed += len(offsets)
+        if not answer.error_code and codes == [0]:
+            self.record.takes(self.member_id, place, offsets, said, source.window)
+
     async def _say(self, peer: Any, place: Held, kinds: dict[int, int], epoch: int) -> None:
         """Say what becomes of records. Raises Unreachable."""
         batches = [judgements.AcknowledgementBatch(offset, offset, [kind]) for offset, kind in sorted(kinds.items())]
@@ -252,7 +270,7 @@ class Sharer(Grouped):
             self.group_id, self.member_id, epoch, RENEW in kinds.values(), topics=topics if kinds else []
         )
         said, counts = self.loop.time(), self._counts
-        self.record.says(place, kinds)
+        self.record.says(self.member_id, place, kinds)
         answer = await peer.ask(request, ShareAcknowledgeResponse, timeout_ms=ANSWER_MS)
         codes = [part.error_code for told in answer.responses for part in told.partitions]
         if kinds and not answer.error_code and codes == [0]:
@@ -353,7 +371,7 @@ class Sharers(Workload):
         settings = self.shape.settings
         self.record = Deliveries()
         self.record.objected = self.simulation.fail
-        self.record.is_open = self._is_open
+        self.record.is_open, self.record.now = self._is_open, self.loop.time
         self.record.lock_seconds = int(settings["group.share.record.lock.duration.ms"]) / 1000
         self._epochs: dict[str, tuple[Any, int, int]] = {}  # by node: shard, group epoch, assignment epoch
         self.members = [self.as_client(Sharer, f"sharer{n}") for n in range(self.random.choice((2, 3, 4)))]
@@ -465,6 +483,7 @@ class Sharers(Workload):
             shared_rejected=record.rejected,
             shared_released=len(record.released),
             shared_renewed=record.renewed,
+            shared_grabbed=record.grabbed,
             shared_pruned=self.simulation.replays.pruned,
         )
         unread = await self._unread() or self._forgotten()

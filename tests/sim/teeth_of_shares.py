@@ -153,3 +153,13 @@ def needed_snapshots_are_pruned(patch: Patch) -> None:
         return max((state.snapshot_offset for state in self.by_key.values()), default=None)
 
     patch.setattr(ShareStates, "lowest_offset", newest)
+
+
+@tooth("a member may accept what another member has", "pause", 10, workloads="sharers", hectic=True)
+def foreign_records_are_accepted(patch: Patch) -> None:
+    mark = SharePartition._mark
+
+    def mark_as_holder(self: SharePartition, run: Run, member: str, *others: Any) -> None:
+        mark(self, run, run.member if run.is_locked else member, *others)
+
+    patch.setattr(SharePartition, "_mark", mark_as_holder)

@@ -35,6 +35,8 @@ RESTORED_PER_STEP: Final = 200
 SPAN_MAX: Final = 500
 """Offsets that are marked in one step."""
 KNOWN_TYPES: Final = frozenset(range(5))
+TYPES_MAX: Final = 10_000
+"""Types of one range: as many as `group.share.max.partition.max.record.locks` can be at most."""
 EXPIRED_PER_STEP_MAX: Final = 2_000
 """Runs whose locks end in one step: a few milliseconds."""
 ACQUIRED_PER_STEP_MAX: Final = 2_000
@@ -405,10 +407,12 @@ def check_range(said: Acknowledgement) -> None:
 def _spans(said: Acknowledgement, start_offset: int, known: Collection[int]) -> list[tuple[int, int, int]]:
     """Return ranges of one type each, from the start of the window on; long ones are divided.
 
-    Raises INVALID_REQUEST for a type that is not known.
+    Raises INVALID_REQUEST for a type that is not known, and for very many of them.
     """
     first, types = max(said.first_offset, start_offset), said.types
     if len(types) > 1:
+        if said.last_offset - first >= TYPES_MAX:
+            raise BrokerError(ErrorCode.INVALID_REQUEST, f"At most {TYPES_MAX} types are acknowledged in one range.")
         types = types[first - said.first_offset :]
     if not set(types).issubset(known):
         raise BrokerError(ErrorCode.INVALID_REQUEST, "An acknowledge type is unknown, or not allowed here.")
