@@ -296,10 +296,11 @@ def test_one_poison_record_takes_no_other_with_it() -> None:
 
 def test_a_range_of_very_many_types_is_refused_before_it_is_looked_at() -> None:
     """A gap of the log makes a window as long as it likes, and a request could name each offset of it."""
-    window = SharePartition(1, 0, [StateBatch(0, 20_000, 2, 1), StateBatch(20_001, 20_001, 0, 1)])
+    window = SharePartition(1, 0, [StateBatch(0, 0, 0, 1), StateBatch(1, 20_000, 2, 1)])
+    acquire(window, [LogBatch(0, 0)])
     with pytest.raises(BrokerError) as refused:
-        next(window.begin("a", [Acknowledgement(0, 20_000, bytes(20_001))], LIMITS, 0))
-        say(window, 0, 20_000, *bytes(20_001))
+        say(window, 0, 20_000, *[1] * 20_001)
+    assert "At most 10000 types" in refused.value.message
     assert refused.value.code is ErrorCode.INVALID_REQUEST
 
 
