@@ -141,7 +141,6 @@ class ShareLeader:
     @property
     def limits(self) -> ShareLimits:
         settings = self.settings()
-        settings = self.settings()
         locks = min(settings.partition_max_record_locks, self.in_flight.room(self))
         return ShareLimits(locks, settings.delivery_count_limit, settings.record_lock_duration_ms)
 

@@ -359,3 +359,15 @@ def test_a_raised_limit_of_deliveries_lets_throttled_records_go_together() -> No
         Acquired(0, 49, 5),
         Acquired(50, 99, 4),
     ]
+
+
+def test_a_session_that_ends_while_its_word_is_taken_holds_nothing() -> None:
+    window = SharePartition(1, 0)
+    acquire(window, [LogBatch(0, 9)])
+    taking = window.begin("a", [Acknowledgement(0, 9, [1, 2] * 5)], LIMITS, 0)
+    for _ in range(4):
+        next(taking)
+    window.commit(window.release("a", LIMITS))
+    taking.close()  # the request has gone with its connection
+    assert window.expire(0, LIMITS), "what it had begun to speak of"
+    assert [run.state.name for run in window.runs] == ["AVAILABLE"]

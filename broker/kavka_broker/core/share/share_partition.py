@@ -331,8 +331,12 @@ class SharePartition:
         """Mark everything that a member has acquired as released: its session has ended."""
         change = Change()
         for run in self._window.runs:
-            if run.is_locked and run.member == member:
+            if run.state is not ACQUIRED or run.member != member:
+                continue
+            if run.is_locked:
                 run.mark(self._released(run, limits), change)
+            else:
+                run.deadline_ms = 0  # where the change in hand is given up, the lock is over
         return change
 
     def commit(self, *changes: Change) -> bool:
