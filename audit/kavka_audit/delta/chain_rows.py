@@ -9,7 +9,7 @@ from typing import Final
 import duckdb
 
 from kavka_audit.delta.chain_states import ChainState, Place
-from kavka_audit.delta.columns import CHAINS, TIME_MAX_MS, checked
+from kavka_audit.delta.columns import CHAINS, TIME_MAX_MS
 from kavka_audit.delta.tables import Table, Tables, relation
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
@@ -41,15 +41,15 @@ def summary_of(lake: Lake, now_ms: int) -> Chains:
     return Chains(dict(Counter(state.verdict for state in states)), sorted(damaged), last_ms)
 
 
-def offsets_behind(tables: Tables, topic_id: str) -> dict[int, int]:
-    """Return the offset behind the last row of each partition of a topic."""
-    found = dict[int, int]()
+def offsets_behind(tables: Tables) -> dict[tuple[str, int], int]:
+    """Return the offset behind the last row of each partition, by the id of its topic."""
+    found = dict[tuple[str, int], int]()
     with connected() as connection:
         for table in (tables.events, tables.dead_letters):
             if files := table.files():
-                rows = relation(connection, files).filter(f"topic_id = '{checked(topic_id)}'")
-                for partition, last in rows.aggregate('"partition", max("offset")').fetchall():
-                    found[partition] = max(found.get(partition, 0), last + 1)
+                rows = relation(connection, files).aggregate('topic_id, "partition", max("offset")')
+                for topic_id, partition, last in rows.fetchall():
+                    found[topic_id, partition] = max(found.get((topic_id, partition), 0), last + 1)
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Final
 from kavka_audit.delta.chain_rows import known_chains, replace_chains
 from kavka_audit.delta.chain_states import Batch, ChainState, Place, Steps, follow
 from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS, to_delta
+from kavka_audit.delta.deleted_topics import end_deleted_topics
 from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier
 from kavka_audit.lake.chain_steps import Links
 from kavka_audit.lake.database import connected
@@ -20,6 +21,7 @@ IS_DEAD: Final = "kind = 'dead'"
 def ingest(lake: Lake, trail: Trail, now_ms: int) -> Iterator[Ingested]:
     """Take in what is new; gives what was read so far for each batch. At the end all batches are committed."""
     tables, so_far = Tables(lake), Ingested()
+    end_deleted_topics(tables, trail.topic_id, now_ms)
     chains = known_chains(tables.chains)
     for span in _spans(tables, trail):
         partition, first, until = span
@@ -56,8 +58,8 @@ def _unfinished(tables: Tables, trail: Trail, ranges: list[Range]) -> Iterator[R
     ahead = [table for table in before_chains if table.number > tables.chains.number]
     if ahead:
         raise LakeError(
-            f"{ahead[0].name} has a batch that chains does not have, of another topic or engine; go on with the engine"
-            " that wrote it, or choose another directory"
+            f"{ahead[0].name} has a batch that chains does not have, of another engine; go on with the engine that"
+            " wrote it, or choose another directory"
         )
 
 

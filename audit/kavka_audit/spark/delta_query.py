@@ -29,6 +29,7 @@ from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documen
 from kavka_audit.delta.chain_rows import known_chains, offsets_behind, replace_chains
 from kavka_audit.delta.chain_states import Batch, ChainState, Place, Steps, follow
 from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS
+from kavka_audit.delta.deleted_topics import end_deleted_topics
 from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier, query_identifier
 from kavka_audit.engine import EngineError
 from kavka_audit.lake.chain_steps import Step
@@ -57,6 +58,7 @@ def ingest(spark: Any, lake: Lake, trail: Trail, source: Stream, now_ms: int) ->
     """Take in all that is there; gives what was read at the end. Raises EngineError and LakeError."""
     tables, checkpoint = Tables(lake), lake.directory / CHECKPOINT / trail.topic_id
     log_starts = {partition: begin for partition, begin, _ in trail.ranges()}
+    end_deleted_topics(tables, trail.topic_id, now_ms)
     _check_ahead(tables, checkpoint)
     _check_unfinished(tables, trail.topic_id, [*log_starts], checkpoint)
     query = Query(lake, tables, trail.topic_id, log_starts, checkpoint, now_ms)
@@ -206,8 +208,8 @@ class Query:
         elif self.tables.chains.ended(self.query_id) >= batch:
             return
         if self.tables.events.number > number:
-            for partition, end in offsets_behind(self.tables, self.topic_id).items():
-                if end > self.reached(partition):
+            for (topic_id, partition), end in offsets_behind(self.tables).items():
+                if topic_id == self.topic_id and end > self.reached(partition):
                     reached[identifier(self.topic_id, partition)] = end
                     log_start = self.log_starts.get(partition, 0)
                     deleted = Batch(self.topic_id, partition, log_start, self.now_ms, has_holes=True)

@@ -10,7 +10,7 @@ from deltalake import DeltaTable, QueryBuilder
 
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.delta.ingest import ingest
-from kavka_audit.delta.tables import Table, Tables
+from kavka_audit.delta.tables import NUMBER, Table, Tables
 from kavka_audit.engine import DUCKDB
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
@@ -139,15 +139,39 @@ def test_what_comes_after_a_death_is_another_batch(tmp_path: Path, monkeypatch: 
     assert entries(lake) == rows_of_parquet(tmp_path / "parquet", long)
 
 
-def test_a_half_batch_of_another_topic_is_said(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    live = dying(monkeypatch, 1)
+@pytest.mark.usefixtures("small")
+@pytest.mark.parametrize("commit", [1, 3, 5, 6])
+def test_a_half_batch_of_a_topic_that_was_made_again_is_ended(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
+) -> None:
+    """It was refused by each run from then on: nothing reads that batch again. The fifth death is behind a commit of
+    `dead_letters`, with whose rows `events` is behind.
+    """
+    live = dying(monkeypatch, commit)
     with pytest.raises(Death):
-        taken_in(tmp_path, trail_of())
+        taken_in(tmp_path / "again", trail_of(4))
     live()
-    again = trail_of()
-    again.topic_id = "second"
-    with pytest.raises(LakeError, match="events has a batch that chains does not have"):
-        taken_in(tmp_path, again)
+    before = entries(lake_in(tmp_path / "again"))
+    second = trail_of(4)
+    second.topic_id = "second"
+    lake, taken = taken_in(tmp_path / "again", second)
+    alone, taken_alone = taken_in(tmp_path / "alone", second)
+    assert taken == taken_alone
+    found, wanted = contents(lake), contents(alone)
+    assert {name: [row for row in rows if "second" in row] for name, rows in found.items()} == wanted
+    assert len(entries(lake)) == len(before) + len(entries(alone)), "what the tables had of the first topic stays"
+    assert taken_in(tmp_path / "again", second)[1] == Ingested()
+
+
+def test_a_batch_of_spark_that_is_half_done_is_said(tmp_path: Path) -> None:
+    """Its commits hold its number alone; only Spark's checkpoint knows its range."""
+    lake, _ = taken_in(tmp_path, trail_of())
+    table = Tables(lake).events
+    with duckdb.connect() as connection:
+        nothing = connection.read_parquet(table.files(), hive_partitioning=True).filter("false")
+        table.append(nothing, {NUMBER: table.number + 1})
+    with pytest.raises(LakeError, match="events has a batch that chains does not have, of another engine"):
+        taken_in(tmp_path, trail_of(9))
 
 
 def test_a_topic_that_was_made_again_is_read_from_its_beginning(tmp_path: Path) -> None:
