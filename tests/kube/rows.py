@@ -263,6 +263,9 @@ AUDITS = (
     Row("answers below a slash", asks(store(prefix="/a")), BAD),
     Row("answers at an endpoint that is no URL", asks(store(endpoint="s3.example.com:9000")), BAD),
     Row("answers at an endpoint with a password", asks(store(endpoint="https://a:b@s3.example.com")), BAD),
+    Row("answers from Delta tables", asks(tableFormat="Delta"), GOOD),
+    Row("answers from Delta tables by Spark", asks(engine="Spark", tableFormat="Delta"), BAD),
+    Row("answers from tables of nobody", asks(tableFormat="Iceberg"), BAD),
     Row("executors of DuckDB", asks(executors={}), BAD),
     Row("executors of Spark on a volume", asks(
         engine="Spark", executors={"instances": 3, "resources": {"cpu": "1", "memory": "1Gi"}}), GOOD),

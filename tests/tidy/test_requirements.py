@@ -61,7 +61,7 @@ def test_an_image_holds_what_its_members_declare_and_the_tests_run(image: str, m
     declared += project("broker")["optional-dependencies"]["ed25519"] if "broker" in members else []
     names = {re.split(r"[\[<>=;]", text)[0].replace(".", "-") for text in declared}
     names -= {"kavka-broker", "kavka-operator"}
-    assert names <= wanted(image) <= wanted("run")
+    assert names <= wanted(image) <= wanted("dev")
 
 
 def test_every_wanted_package_is_pinned() -> None:

@@ -179,6 +179,12 @@ class Analytics(Model):
             path="executors",
         ),
         Rule(
+            cel="self.tableFormat != 'Delta' || self.engine != 'Spark'",
+            message="Delta is DuckDB's alone where executors are pods; write engine: DuckDB, or tableFormat: Parquet",
+            holds=lambda analytics: analytics.table_format != "Delta" or analytics.engine != "Spark",
+            path="tableFormat",
+        ),
+        Rule(
             cel="!has(self.sparkConf) || self.engine == 'Spark'",
             message="is Spark's alone; write engine: Spark, or take sparkConf out",
             holds=lambda analytics: not analytics.spark_conf or analytics.engine == "Spark",
@@ -203,6 +209,11 @@ class Analytics(Model):
     engine: Literal["DuckDB", "Spark"] = Field(
         default="DuckDB",
         description="DuckDB: one pod. Spark: for more than a machine can read; the image audit-spark has it.",
+    )
+    table_format: Literal["Parquet", "Delta"] = Field(
+        default="Parquet",
+        description="Parquet: files in a layout of Kavka's own. Delta: tables of Delta Lake, experimental, by DuckDB"
+        " alone. A volume or prefix keeps the format that it was begun with.",
     )
     image: Image | None = Field(
         default=None, description="The image of the analytics. Left out: that of the operator's own version."

@@ -499,6 +499,15 @@ def test_a_setting_of_spark_that_follows_from_a_field_is_refused(name: str) -> N
         asked(engine="Spark", sparkConf={name: "1"})
 
 
+@pytest.mark.parametrize("storage", [VOLUME, {"s3": {"bucket": "audit", "credentialsSecret": {"name": "store"}}}])
+def test_a_run_keeps_the_trail_in_the_tables_that_are_asked_for(storage: Any) -> None:
+    def words(**fields: Any) -> list[str]:
+        return [*template_of(scene_of(asked(storage, **fields)))["spec"]["containers"][0]["args"]]
+
+    assert words(tableFormat="Delta") == [*words(), "--table-format", "delta"]
+    assert words(tableFormat="Parquet") == words()
+
+
 def test_settings_of_spark_that_follow_from_fields_are_all_known() -> None:
     free = {"spark.ui.enabled", "spark.ui.showConsoleProgress"}
     set_by_us = {name for name in settings_of(scene_of(asked(engine="Spark"))) if not name.startswith(SPARK_OWN_PREFIX)}
@@ -512,6 +521,7 @@ def test_settings_of_spark_that_follow_from_fields_are_all_known() -> None:
     [
         ({"sparkConf": {"spark.x": "1"}}, "sparkConf: is Spark's alone; write engine: Spark, or take sparkConf out"),
         ({"engine": "Spark", "sparkConf": {"spark.x": "1\nspark.master local"}}, "sparkConf.spark.x: "),
+        ({"engine": "Spark", "tableFormat": "Delta"}, "tableFormat: Delta is DuckDB's alone where executors are pods"),
     ],
 )
 def test_settings_of_spark_are_refused_where_they_would_do_something_else(fields: Any, words: str) -> None:
