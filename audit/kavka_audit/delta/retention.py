@@ -12,7 +12,7 @@ from typing import Final
 from kavka_audit.delta.chain_rows import known_chains, replace_chains
 from kavka_audit.delta.chain_states import without_old
 from kavka_audit.delta.columns import DAY, DAY_MS
-from kavka_audit.delta.tables import Table, Tables, relation, told
+from kavka_audit.delta.tables import Table, Tables, relation
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.retention import note_cuts
@@ -30,23 +30,18 @@ def retain(lake: Lake, now_ms: int, keep_days: int) -> None:
         found = [files for files in old.values() if files]
         note_cuts(lake, [relation(connection, files) for files in found])
     for table in (tables.events, tables.dead_letters):
-        with told(lake, table.name):
-            if old[table.name]:
-                table.delta.delete(f"{DAY} < '{limit}'")
-            _compact(table)
+        if old[table.name]:
+            table.delete_before(limit)
+        for day, count in _days(table).items():
+            if count > DAY_FILES_MAX:
+                table.compact(day)
     chains = known_chains(tables.chains)
     if len(kept := without_old(chains, limit_ms)) < len(chains):
         replace_chains(tables.chains, kept, {})
     for table in (tables.events, tables.dead_letters, tables.chains):
-        with told(lake, table.name):
-            # What was vacuumed before is listed again, and would be committed again.
-            if table.is_kept(table.delta.vacuum(dry_run=True)):
-                table.delta.vacuum(dry_run=False)
+        table.vacuum()
 
 
-def _compact(table: Table) -> None:
-    """Make one file of those of a day, where there are many."""
-    days = Counter(Path(file).parent.name.partition("=")[2] for file in table.names())
-    for day, count in days.items():
-        if count > DAY_FILES_MAX:
-            table.delta.optimize.compact(partition_filters=[(DAY, "=", day)])
+def _days(table: Table) -> dict[str, int]:
+    """Return how many files each day has."""
+    return Counter(Path(file).parent.name.partition("=")[2] for file in table.names())

@@ -8,6 +8,7 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
@@ -27,6 +28,8 @@ READER_VERSION_MAX: Final = 1
 COMMITS_LOOKED_AT: Final = 50
 """Commits among which one is looked for that was made a moment ago."""
 CHARACTERS_MAX: Final = 300
+OF_STORE: Final = ("<Code>", "Error performing", "S3 error")
+"""What is in an error of deltalake's that the store has answered, or that its client had."""
 SSL_CERT_FILE: Final = "SSL_CERT_FILE"
 ZSTD: Final = WriterProperties(compression="ZSTD")
 
@@ -44,6 +47,7 @@ class Table:
         self.name, self.columns, self._lake = name, columns, lake
         place, self._depth = table_place(lake), len(partitions) + 1
         self._place = f"{place.address}/{name}"
+        self._check_lease()
         with told(lake, name), _trusting(place.certificates):
             schema = Schema([Field(column, PrimitiveType(kind)) for column, kind in columns.items()])
             self.delta = DeltaTable.create(
@@ -103,6 +107,33 @@ class Table:
             return any((self._lake.directory / self.name / unquote(name)).exists() for name in names)
         return not self._lake.keeper.kept_names(self.name).isdisjoint(f"{self.name}/{unquote(name)}" for name in names)
 
+    def delete_before(self, day: str) -> None:
+        """Delete the days before one. Raises LakeError."""
+        self._check_lease()
+        with told(self._lake, self.name):
+            self.delta.delete(f"{DAY} < '{day}'")
+
+    def compact(self, day: str) -> None:
+        """Make one file of those of a day. Raises LakeError."""
+        self._check_lease()
+        with told(self._lake, self.name):
+            self.delta.optimize.compact(partition_filters=[(DAY, "=", day)])
+
+    def vacuum(self) -> None:
+        """Delete the files that no version of the last week needs. Raises LakeError."""
+        with told(self._lake, self.name):
+            # What was vacuumed before is listed again, and would be committed again.
+            is_due = self.is_kept(self.delta.vacuum(dry_run=True))
+        if is_due:
+            self._check_lease()
+            with told(self._lake, self.name):
+                self.delta.vacuum(dry_run=False)
+
+    def _check_lease(self) -> None:
+        """Raise LakeError where this run may not change what is kept."""
+        if self._lake.keeper is not None:
+            self._lake.keeper.check()
+
     def append(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
         """Add rows. Raises LakeError, also where another run was faster."""
         self._write(rows, "append", identifiers)
@@ -121,29 +152,32 @@ class Table:
 
     def _write(self, rows: Rows, mode: Any, identifiers: Mapping[str, int]) -> None:
         properties = CommitProperties(app_transactions=[Transaction(*pair) for pair in identifiers.items()])
-        if self._lake.keeper is not None:
-            self._lake.keeper.check()
+        self._check_lease()
         with told(self._lake, self.name):
             write_deltalake(self.delta, rows, mode=mode, commit_properties=properties, writer_properties=ZSTD)
 
 
 def table_place(lake: Lake) -> TablePlace:
     """Return where the tables of a lake stand. Raises LakeError."""
-    return (
-        TablePlace(str(lake.directory.absolute())) if lake.keeper is None else lake.keeper.table_place(lake.directory)
-    )
+    return TablePlace(str(lake.directory.absolute())) if lake.keeper is None else lake.keeper.table_place()
 
 
 @contextmanager
-def _trusting(certificates: Path | None) -> Iterator[None]:
-    """Have a client that is made meanwhile trust these certificates: deltalake takes them from the environment."""
-    before = os.environ.get(SSL_CERT_FILE)
-    if certificates is not None:
-        os.environ[SSL_CERT_FILE] = str(certificates)
-    try:
+def _trusting(certificates: str) -> Iterator[None]:
+    """Have a client that is made meanwhile trust these certificates: deltalake takes them from a file that the
+    environment names.
+    """
+    if not certificates:
         yield
-    finally:
-        if certificates is not None:
+        return
+    before = os.environ.get(SSL_CERT_FILE)
+    with NamedTemporaryFile("w", suffix=".pem", encoding="utf-8") as file:
+        file.write(certificates)
+        file.flush()
+        os.environ[SSL_CERT_FILE] = file.name
+        try:
+            yield
+        finally:
             os.environ.pop(SSL_CERT_FILE)
             os.environ.update({SSL_CERT_FILE: before} if before is not None else {})
 
@@ -186,9 +220,20 @@ def told(lake: Lake, name: str) -> Iterator[None]:
     except CommitFailedError as problem:
         raise LakeError(_overtaken(lake, name)) from problem
     except (DeltaError, OSError) as problem:
-        text = str(problem)
-        words = " ".join(text.split())[:CHARACTERS_MAX] if lake.keeper is None else lake.keeper.words(text)
-        raise LakeError(f"{lake.name}/{name}: {words}") from problem
+        raise LakeError(f"{lake.name}/{name}: {_words(lake, problem)}") from problem
+
+
+def _words(lake: Lake, problem: Exception) -> str:
+    """Return what is wrong. Of a table in a store, nothing that deltalake says: it may hold what was signed."""
+    text = str(problem)
+    if lake.keeper is None:
+        return " ".join(text.split())[:CHARACTERS_MAX]
+    if any(mark in text for mark in OF_STORE):
+        return lake.keeper.words(text)
+    return (
+        f"deltalake cannot read or write the table ({type(problem).__name__}): its log is damaged, or it is none that a"
+        " run has made; put a copy of it back, or choose another prefix"
+    )
 
 
 def _overtaken(lake: Lake, name: str) -> str:

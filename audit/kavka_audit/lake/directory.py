@@ -41,13 +41,13 @@ class LakeError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class TablePlace:
-    """Where Delta tables stand: an address as deltalake takes it, what it needs to reach that, and a file with the
-    certificates to trust there; none: those that it finds itself.
+    """Where Delta tables stand: an address as deltalake takes it, what it needs to reach that, and the certificates to
+    trust there, as PEM; none: those that it finds itself.
     """
 
     address: str
     options: Mapping[str, str] = field(default_factory=dict)
-    certificates: Path | None = None
+    certificates: str = ""
 
 
 class Keeper(Protocol):
@@ -76,7 +76,7 @@ class Keeper(Protocol):
     def size_bytes(self, name: str) -> int | None:
         """Return the size of a file of which the directory has the name alone; None of any other."""
 
-    def table_place(self, directory: Path) -> TablePlace:
+    def table_place(self) -> TablePlace:
         """Return where Delta tables stand."""
 
     def check(self) -> None:

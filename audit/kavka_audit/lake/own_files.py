@@ -12,9 +12,9 @@ from typing import Final
 PART: Final = ".part"
 TABLES: Final = ("entries", "counts")
 CLAIM: Final = "lake.json"
-COUNTS_OF_ANSWERS: Final = "answers.json"
+COUNTS_OF_ANSWERS: Final = "snapshot/answers.json"
 """What a run leaves for the next one to say what has changed."""
-MADE: Final = ("report.html", "lineage.jsonl", "metrics.prom", "quotas.yaml", "cut.parquet", COUNTS_OF_ANSWERS)
+MADE: Final = ("report.html", "lineage.jsonl", "metrics.prom", "quotas.yaml", "cut.parquet")
 """What a run writes beside the tables."""
 MAGIC: Final = b"PAR1"
 FOOTER_BYTES: Final = 8

@@ -31,6 +31,8 @@ def chains_line(chains: Chains | None) -> str:
         more = f", and {len(chains.damaged) - SOURCES_MAX} more" if len(chains.damaged) > SOURCES_MAX else ""
         return f"Damaged chains: {'; '.join(chains.damaged[:SOURCES_MAX])}{more}."
     count, unchecked = chains.counts.get("sound", 0), chains.counts.get("unchecked", 0)
+    if not count:
+        return "There are more chains than are followed; kavka audit verify looks at all."
     words = f"{count} chain{'' if count == 1 else 's'} verified until {moment(chains.last_ms)}"
     beside = "; there are more chains than are followed" if unchecked else ""
     return f"{words}: hashes and links{beside}. Signatures are for kavka audit verify."

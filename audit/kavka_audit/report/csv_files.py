@@ -1,7 +1,7 @@
 """The answers as CSV, for people: a spreadsheet opens no Parquet.
 
-Moments are those of UTC in words. A text that a spreadsheet would take for a formula has an apostrophe before it, as
-names in the trail are clients' own words.
+Moments are those of UTC in words. Names in the trail are clients' own words: a text that a spreadsheet would take for a
+formula has an apostrophe before it, and every field is in quotes, as some spreadsheets divide others at a semicolon.
 """
 
 from typing import Final
@@ -11,7 +11,7 @@ from kavka_audit.lake.directory import PART, Lake
 
 ROWS_MAX: Final = 100_000
 """Rows of a file, the first of its table."""
-FORMULA: Final = "^[=+@\\t\\r-]"
+FORMULA: Final = "^[=+@\\t\\r\uff1d\uff0b\uff20\uff0d-]"
 
 
 def write_csv(lake: Lake, name: str) -> None:
@@ -21,7 +21,7 @@ def write_csv(lake: Lake, name: str) -> None:
     with connected() as connection:
         found = connection.read_parquet(str(lake.tables / f"{name}.parquet")).limit(ROWS_MAX)
         columns = [_column(column, str(kind)) for column, kind in zip(found.columns, found.types, strict=True)]
-        found.project(", ".join(columns)).write_csv(str(part), header=True)
+        found.project(", ".join(columns)).write_csv(str(part), header=True, quoting="all")
     lake.settle(part, place)
 
 

@@ -9,7 +9,8 @@ from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.own_files import COUNTS_OF_ANSWERS as FILE
 from kavka_audit.questions.query_runner import Table
 
-NOTHING: Final = b"{}"
+TIME_MAX_MS: Final = 253_402_300_799_999
+"""The end of the year 9999, the last that has a date."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,11 +30,12 @@ def read_previous(lake: Lake) -> Previous:
     """Return what the run before has left; what no run has written counts as nothing."""
     place = lake.directory / FILE
     try:
-        found = json.loads(place.read_bytes() if place.exists() else NOTHING)
-        counts = {str(name): int(count) for name, count in found.get("rows", {}).items()}
-        return Previous(int(found.get("now_ms", 0)), counts)
-    except (ValueError, TypeError, AttributeError):
+        found = json.loads(place.read_bytes())
+        counts = {str(name): int(count) for name, count in found["rows"].items()}
+        previous = Previous(int(found["now_ms"]), counts)
+    except (OSError, ValueError, LookupError, TypeError, AttributeError, ArithmeticError, RecursionError):
         return Previous()
+    return previous if 0 <= previous.now_ms <= TIME_MAX_MS else Previous()
 
 
 def write_previous(lake: Lake, now_ms: int, tables: Mapping[str, Table]) -> None:

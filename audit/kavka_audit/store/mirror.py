@@ -14,6 +14,7 @@ Writing is the right of the run that has the lease. Files that overlap, without 
 written by two: their rows would count twice, so the run ends and names them.
 """
 
+import json
 import os
 import re
 import time
@@ -37,6 +38,12 @@ LARGE: Final = "entries"
 """The table of whose files a directory may have the names alone."""
 STAGED: Final = re.compile(rf"spark-[0-9a-f]{{32}}-[a-z_]+{re.escape(PART)}/")
 """What executors of Spark write beside the lake (`spark.storage`)."""
+MIRROR: Final = "kavka-mirror.json"
+"""Stands in a directory that is a copy of a store, of which nothing is lost with it."""
+DELTA_TABLES: Final = ("events", "dead_letters", "chains")
+OF_DELTA: Final = re.compile(
+    r"part-[0-9]{5}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-c[0-9]{3}(\.[a-z0-9]+)?\.parquet"
+)
 CHANGING: Final = ("cut.parquet", f"snapshot/{MARK}", f"tables/{VERDICTS}.parquet", COUNTS_OF_ANSWERS)
 """What a run reads of the one before beside ranges of the trail; all else it makes again."""
 Progress = Callable[[str], None]
@@ -52,12 +59,25 @@ class Mirror:
     @contextmanager
     def held(self, directory: Path) -> Iterator[None]:
         """Hold the lake for one run, and learn whose it is. Raises LakeError."""
+        self._check_is_copy(directory)
         self._progress(f"waiting for {self.name}")
         with self._lease.held():
             (directory / CLAIM).unlink(missing_ok=True)
             if (found := self._store.read(CLAIM)) is not None:
                 (directory / CLAIM).write_bytes(found[0])
             yield
+
+    def _check_is_copy(self, directory: Path) -> None:
+        """Raise LakeError where a directory has a trail that is no copy: to mirror a store would delete it."""
+        mark = directory / MIRROR
+        if mark.exists():
+            return
+        has_tables = any((directory / table / "_delta_log").exists() for table in DELTA_TABLES)
+        if has_tables or any(True for table in TABLES for _ in ranges(directory, table)):
+            raise LakeError(
+                f"{directory} has a trail of its own, which is no copy of {self.name}; name another --work-directory"
+            )
+        mark.write_text(json.dumps({"mirror_of": self.name}))
 
     def fetch(self, directory: Path) -> None:
         """Make the directory have what is kept, and no more. Raises LakeError."""
@@ -109,9 +129,9 @@ class Mirror:
         self._lease.check()
         self._store.put(name, part)
 
-    def table_place(self, directory: Path) -> TablePlace:
+    def table_place(self) -> TablePlace:
         """Return where Delta tables stand. Raises LakeError."""
-        return self._store.table_place(directory)
+        return self._store.table_place()
 
     def check(self) -> None:
         """Raise LakeError unless this run has the lease."""
@@ -120,8 +140,8 @@ class Mirror:
     def bring_tables(self, directory: Path, table: str, names: Sequence[str]) -> None:
         """Make the directory have these files of a Delta table, and no other files of it. Raises LakeError."""
         wanted = {directory / name for name in names}
-        for file in (directory / table).glob("**/part-*.parquet"):
-            if file not in wanted:
+        for file in [*(directory / table).glob("*.parquet"), *(directory / table).glob("day=*/*.parquet")]:
+            if file not in wanted and OF_DELTA.fullmatch(file.name):
                 file.unlink()
         now = time.time()
         self._fetch_all(directory, [Seen(name, 0, now) for name in names if not (directory / name).exists()])

@@ -50,8 +50,8 @@ class Store(Protocol):
     def delete(self, key: str) -> None:
         """Delete an object; there may be none."""
 
-    def table_place(self, directory: Path) -> TablePlace:
-        """Return how deltalake reaches the prefix; a file that it needs for that is written into the directory."""
+    def table_place(self) -> TablePlace:
+        """Return how deltalake reaches the prefix."""
 
     def words(self, problem: str) -> str:
         """Return what is wrong by the text of another client's error, and what to do."""

@@ -35,7 +35,6 @@ STATUS: Final = re.compile(r"status code: ([0-9]{3})")
 CREDENTIALS: Final = ("AWS_ACCESS_KEY_ID", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_RELATIVE_URI")
 CREDENTIALS_FULL: Final = "AWS_CONTAINER_CREDENTIALS_FULL_URI"
 PASSED_ON: Final = ("AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN")
-CERTIFICATES: Final = "trusted.pem"
 REFUSED_KEYS: Final = ("InvalidAccessKeyId", "SignatureDoesNotMatch", "XAdminUserNotFound", "InvalidSecurity")
 REFUSED_TOKENS: Final = ("ExpiredToken", "InvalidToken", "TokenRefreshRequired")
 OTHER_REGION: Final = ("AuthorizationHeaderMalformed", "PermanentRedirect", "IllegalLocationConstraintException")
@@ -140,7 +139,7 @@ class S3:
                 if _code(problem) not in ("NoSuchKey", ""):
                     raise
 
-    def table_place(self, directory: Path) -> TablePlace:
+    def table_place(self) -> TablePlace:
         """Return how deltalake reaches the prefix. It commits by conditional puts (If-None-Match), which the lease has
         found the store to heed. Raises StoreError.
         """
@@ -157,8 +156,7 @@ class S3:
         own = of_machine()
         # deltalake trusts a file alone where it is given one.
         texts = {trusted, "" if own is None else own.read_text(encoding="utf-8")}
-        (directory / CERTIFICATES).write_text("\n".join(texts), encoding="utf-8")
-        return TablePlace(str(address), found, directory / CERTIFICATES)
+        return TablePlace(str(address), found, "\n".join(texts))
 
     def words(self, problem: str) -> str:
         """Return what is wrong by the text of another client's error, and what to do."""
@@ -181,6 +179,8 @@ class S3:
         code = found[1] if found else ""
         if code == "NoSuchBucket":
             return f"there is no bucket {address.bucket} at {address.host}; make it, or name another in --directory"
+        if code == "NoSuchKey":
+            return "an object is not there that the tables name; put it back, or choose another prefix"
         if code in REFUSED_KEYS:
             return (
                 f"{address.host} refuses the credentials ({code}); put right AWS_ACCESS_KEY_ID, AWS_SECRET_ACCESS_KEY"

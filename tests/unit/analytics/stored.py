@@ -116,7 +116,7 @@ class Connection:
         self.objects.kept.pop(key, None)
         self._answered()
 
-    def table_place(self, directory: Path) -> TablePlace:
+    def table_place(self) -> TablePlace:
         assert self.objects.tables is not None
         return TablePlace(str(self.objects.tables))
 

@@ -1,5 +1,6 @@
 """Delta tables in a store are those of a directory, wherever a run dies and whatever is left of its work directory."""
 
+from collections.abc import Callable
 from pathlib import Path
 from shutil import rmtree
 
@@ -15,6 +16,7 @@ from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings
 from kavka_audit.store.lease import LEASE_SECONDS
 from kavka_audit.store.objects import StoreError
+from tests.unit.analytics import trail as parquet
 from tests.unit.analytics.delta import NAMES, contents, taken_in
 from tests.unit.analytics.ending import trail_of
 from tests.unit.analytics.stored import Connection, Objects, Time
@@ -96,19 +98,64 @@ def test_answers_are_those_of_a_directory(objects: Objects, tmp_path: Path) -> N
     assert found[0]["audit_gaps"]
 
 
-def test_a_run_without_the_lease_commits_nothing(objects: Objects, tmp_path: Path) -> None:
+CHANGES: dict[str, Callable[[Lake], object]] = {
+    "batch": lambda lake: list(ingest(lake, trail_of(4), NOW_MS)),
+    "days": lambda lake: DeltaDuckDB().retain(lake, NOW_MS + 30 * DAY_MS, 5),
+    "compaction": lambda lake: Tables(lake).events.compact("2026-09-21"),
+    "tables": Tables,
+}
+
+
+@pytest.mark.parametrize("change", CHANGES)
+def test_a_run_without_the_lease_changes_nothing(objects: Objects, tmp_path: Path, change: str) -> None:
     """A run that stood still for longer than the lease finds that another has taken it."""
     time = Time()
     lake = lake_of(objects, tmp_path / "slow", time)
     with lake.held(CLUSTER):
-        batches = ingest(lake, trail_of(4), NOW_MS)
-        next(batches)
+        next(ingest(lake, trail_of(4), NOW_MS))
         time.now += 2 * LEASE_SECONDS
         objects.kept["lease.json"] = b'{"held": true, "host": "elsewhere"}'
         before = versions(objects)
         with pytest.raises(StoreError, match="another run has taken"):
-            next(batches)
+            CHANGES[change](lake)
         assert versions(objects) == before
+
+
+def test_a_lake_of_its_own_is_no_work_directory(objects: Objects, tmp_path: Path) -> None:
+    """Its rows were deleted, as the bucket did not have them."""
+    whole, _ = taken_in(tmp_path / "delta", trail_of(4))
+    kept = contents(whole)
+    files, _ = parquet.taken_in(tmp_path / "parquet", trail_of(4))
+    for name in ("delta", "parquet"):
+        with (
+            pytest.raises(LakeError, match="has a trail of its own, which is no copy of s3://bucket/audit"),
+            lake_of(objects, tmp_path / name).held(CLUSTER),
+        ):
+            pass
+    assert contents(whole) == kept
+    assert all(Path(file).exists() for file in files.files())
+    assert objects.kept == {}
+
+
+def test_files_of_others_in_the_work_directory_stay(objects: Objects, tmp_path: Path) -> None:
+    work = tmp_path / "work"
+    others = [work / "events" / name for name in ("part-mine.parquet", "sub/part-of-my-thesis.parquet")]
+    others += [work / name for name in ("trusted.pem", "answers.json")]
+    for file in others:
+        file.parent.mkdir(parents=True, exist_ok=True)
+        file.write_text(file.name)
+    for _ in range(2):
+        takes_in(lake_of(objects, work), trail_of(4))
+    rows_of(objects, work)
+    assert [file.read_text() for file in others] == [file.name for file in others]
+
+
+def test_a_damaged_log_is_not_taken_for_a_store_that_does_not_answer(objects: Objects, tmp_path: Path) -> None:
+    takes_in(lake_of(objects, tmp_path / "work"), trail_of(4))
+    assert objects.tables is not None
+    (objects.tables / "events/_delta_log/00000000000000000001.json").write_text("{")
+    with pytest.raises(LakeError, match=r"s3://bucket/audit/events: .* its log is damaged"):
+        takes_in(lake_of(objects, tmp_path / "work"), trail_of(9))
 
 
 def test_of_two_runs_at_once_delta_refuses_one_where_the_lease_does_not(objects: Objects, tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.number_format import cell, moment, sized
 from kavka_audit.report.page import Beside, page
 from kavka_audit.report.plot import BARS_MAX, plot
+from kavka_audit.report.previous import Previous, read_previous
 from kavka_audit.report.severity import WEIGHTS, weight, weights
 from kavka_audit.run import ROWS_READ, refresh
 from kavka_broker.core.audit.changes import Change
@@ -192,6 +193,8 @@ def test_chains_are_said_to_hold_where_they_were_looked_at(tmp_path: Path) -> No
     assert '<em class="none">Chains were not looked at' in page(CLUSTER, NOW_MS, found, [])
     sound = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"sound": 2}, (), NOW_MS)))
     assert f'<em class="well">2 chains verified until {moment(NOW_MS)}' in sound
+    many = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"unchecked": 1}, (), 0)))
+    assert "There are more chains than are followed" in many
     damaged = Chains({"sound": 1, "damaged": 1}, ["1-7 (flipped at 3)"], NOW_MS)
     assert '<em class="wrong">Damaged chains: 1-7 (flipped at 3).' in page(
         CLUSTER, NOW_MS, found, [], Beside(chains=damaged)
@@ -211,21 +214,30 @@ def test_a_run_says_what_is_new_since_the_one_before(tmp_path: Path) -> None:
     assert "since the last run" not in shown[0]
     assert "<i>+2 since the last run</i>" in shown[1]
     assert f"changes are since {moment(NOW_MS)}" in shown[1]
-    (tmp_path / "answers.json").write_text("[]")
-    refresh(lake, trail, Snapshot(CLUSTER, {}), Settings(NOW_MS), lambda _: None)
-    assert (
-        "since" not in (tmp_path / "report.html").read_text().partition('<ul class="answers"')[0].split("</style>")[1]
-    )
+
+
+@pytest.mark.parametrize(
+    "left",
+    [b"[]", b"{", b"[" * 100_000, b'{"now_ms": 1e999, "rows": {}}', b'{"now_ms": 99999999999999999, "rows": {}}', None],
+)
+def test_what_no_run_has_left_says_nothing(tmp_path: Path, left: bytes | None) -> None:
+    lake, place = Lake(tmp_path), tmp_path / "snapshot/answers.json"
+    place.parent.mkdir()
+    place.mkdir() if left is None else place.write_bytes(left)
+    assert read_previous(lake) == Previous()
 
 
 def test_the_evidence_is_there_as_csv(tmp_path: Path) -> None:
     """A spreadsheet runs no client's word, and shows moments as such."""
     trail = trail_of(
         At(Changed("User:a", "::1", "=cmd()", Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", "-1", "8"))),
+        At(Changed("User:b", "::1", "x;=cmd()", Change("CREATE", "topic", "\uff1dcmd()"))),
     )
     refresh(Lake(tmp_path), trail, Snapshot(CLUSTER, {}), Settings(NOW_MS), lambda _: None)
-    with (tmp_path / "tables/config_changes.csv").open() as file:
-        (row,) = csv.DictReader(file)
+    file = tmp_path / "tables/config_changes.csv"
+    row, semicolon = csv.DictReader(file.read_text().splitlines())
+    assert (semicolon["client_id"], semicolon["resource"]) == ("x;=cmd()", "'\uff1dcmd()")
+    assert '"x;=cmd()"' in file.read_text(), "a field with a semicolon is one field to every spreadsheet"
     assert (row["client_id"], row["config_value"], row["config_previous"]) == ("'=cmd()", "'-1", "8")
     assert row["end"] == datetime.fromtimestamp(NOW_MS / 1000, UTC).strftime("%Y-%m-%dT%H:%M:%S.000Z")
     assert 'href="tables/config_changes.csv"' in (tmp_path / "report.html").read_text()
