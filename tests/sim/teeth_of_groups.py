@@ -1,10 +1,12 @@
 """Defects of groups: their offsets, and their members."""
 
+from collections.abc import Iterable
+
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects
 from kavka_broker.core.group.rebalance import keep_alive
-from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.group.state import Member
 from tests.sim.teething import Patch, tooth
 
 
@@ -16,8 +18,8 @@ def offsets_outlive_their_topic(patch: Patch) -> None:
 @tooth("static members have no session when a coordinator loads its groups", "kill", seeds="4 17",
        workloads="groups")  # fmt: skip
 def static_members_never_expire(patch: Patch) -> None:
-    def start_sessions(group: ClassicGroup, effects: Effects) -> None:
-        for member in group.members.values():
+    def start_sessions(members: Iterable[Member], effects: Effects) -> None:
+        for member in members:
             if member.instance_id is None:
                 keep_alive(member, effects)
 

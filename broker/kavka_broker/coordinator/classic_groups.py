@@ -32,6 +32,7 @@ from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 
 SESSION_COST: Final = 3
+SESSIONS_PER_STEP: Final = 50
 
 Append = Callable[[str, Sequence[KeyedRecord]], Waiting | None]
 """Appends records of a group; returns a future of the commit. Raises BrokerError."""
@@ -58,14 +59,17 @@ class ClassicGroups:
         self._running: dict[str, dict[TimerName, Timer]] = {}
 
     def expect_members(self) -> Iterator[int]:
-        """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
-        offsets looked at.
+        """Start the members' sessions once the log has been read. Some members of a group a step; yields how much each
+        step counts, in offsets looked at.
         """
         for group in list(self._image.groups.values()):
-            effects = Effects()
-            membership.start_sessions(group, effects)
-            self._run(group, effects)
-            yield GROUP_IN_OFFSETS + len(group.members)
+            members = list(group.members.values())
+            for first in range(0, len(members), SESSIONS_PER_STEP):
+                effects, some = Effects(), members[first : first + SESSIONS_PER_STEP]
+                membership.start_sessions(some, effects)
+                self._run(group, effects)
+                yield SESSION_COST * len(some)
+            yield GROUP_IN_OFFSETS
 
     def adopt(self, group: ClassicGroup, *, rebalances: bool) -> None:
         """Serve a group that was a consumer group until now."""

@@ -86,13 +86,14 @@ class ConsumerGroups:
         return self.commands.is_at_work(group_id)
 
     def expect_members(self) -> Iterator[int]:
-        """Start the members' sessions once the log has been read. A group a step; yields how many members it has."""
+        """Start the members' sessions once the log has been read. A member a step; yields how much each counts."""
         for group in list(self._groups.values()):
             self._size_bytes += group.size_bytes
             session_ms = self._settings.consumer(group.group_id).session_timeout_ms
             for member in group.members.values():
                 self._fencing.expect(group, member, session_ms)
-            yield 1 + len(group.members)
+                yield SESSION_COST
+            yield 1
 
     def close(self) -> None:
         """Forget the groups: another broker serves them."""

@@ -96,8 +96,8 @@ class Shard:
         return self.log.is_closed
 
     def expect_members(self) -> Iterator[int]:
-        """Start the members' sessions once the log has been read. A group a step; yields how much each step counts, in
-        offsets looked at.
+        """Start the members' sessions once the log has been read. A group or a member a step; yields how much each
+        counts, in offsets looked at.
         """
         yield from self.classics.expect_members()
         yield from self.consumers.expect_members()

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import Final
 
+from kavka_broker.coordinator.classic_groups import SESSION_COST
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_commands import Command, GroupCommands, Outcome, ShareHeard, require_room
 from kavka_broker.coordinator.group_log import GroupLog
@@ -98,7 +99,7 @@ class ShareGroups:
             raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
     def expect_members(self) -> Iterator[int]:
-        """Start the members' sessions once the log has been read. A group a step; yields how many members it has.
+        """Start the members' sessions once the log has been read. A member a step; yields how much each counts.
 
         What the former coordinator was initializing may still be on its way: it is asked for again after a while.
         """
@@ -109,7 +110,8 @@ class ShareGroups:
             session_ms = self._settings.share(group.group_id).session_timeout_ms
             for member_id in group.members:
                 self._timers.start(group.group_id, TimerKind.SESSION, member_id, session_ms)
-            yield 1 + len(group.members)
+                yield SESSION_COST
+            yield 1
 
     def close(self) -> None:
         """Forget the groups: another broker serves them."""

@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from functools import partial
 
-from kavka_broker.coordinator.classic_groups import ClassicGroups
+from kavka_broker.coordinator.classic_groups import SESSION_COST, ClassicGroups
 from kavka_broker.coordinator.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.group_commands import Command, GroupCommands, Outcome, StreamsHeard, require_room
 from kavka_broker.coordinator.group_log import GroupLog
@@ -94,7 +94,7 @@ class StreamsGroups:
         raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
 
     def expect_members(self) -> Iterator[int]:
-        """Start the members' sessions once the log has been read. A group a step; yields how many members it has."""
+        """Start the members' sessions once the log has been read. A member a step; yields how much each counts."""
         for group in list(self._groups.values()):
             self._size_bytes += group.size_bytes
             session_ms = self._settings.streams(group.group_id).session_timeout_ms
@@ -102,7 +102,8 @@ class StreamsGroups:
                 self._timers.start(group.group_id, TimerKind.SESSION, member.member_id, session_ms)
                 if member.state is MemberState.UNREVOKED_TASKS:
                     self._expect_revocation(group.group_id, member)
-            yield 1 + len(group.members)
+                yield SESSION_COST
+            yield 1
 
     def close(self) -> None:
         """Forget the groups: another broker serves them."""

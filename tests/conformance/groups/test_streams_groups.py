@@ -149,12 +149,9 @@ def test_an_application_changes_its_protocol_while_it_is_stopped(tmp_path: Path)
             assert not application.lines("failed")
             listed = f"{NAME} {protocol.capitalize()} "
             assert listed in " ".join(kafka_tool("groups", "--bootstrap-server", nodes.bootstrap, "--list").split())
-            eventually("all members are gone", lambda: state_of(nodes.bootstrap) == "Empty")
-
-
-def state_of(bootstrap: str) -> str:
-    listed = AdminClient({"bootstrap.servers": bootstrap}).list_consumer_groups().result(SECONDS_MAX)
-    return next((group.state.name.capitalize() for group in listed.valid if group.group_id == NAME), "none")
+            tool = "streams-groups" if protocol == "streams" else "consumer-groups"
+            described = ("--bootstrap-server", nodes.bootstrap, "--describe", "--group", NAME, "--state")
+            eventually("all members are gone", lambda: " Empty " in kafka_tool(tool, *described))  # noqa: B023
 
 
 def tasks_of_members(described: str) -> dict[str, str]:

@@ -160,7 +160,7 @@ class World:
         self.has_lost_write = False
         self.group = restore("g", self.log[-1]) if self.log else ClassicGroup("g")
         effects = Effects()
-        membership.start_sessions(self.group, effects)
+        membership.start_sessions(self.group.members.values(), effects)
         self.run(effects)
 
     def bury(self) -> None:

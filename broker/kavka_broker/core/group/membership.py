@@ -1,5 +1,6 @@
 """Staying in a group and leaving it: heartbeats, departures, sessions that end, and the end of the group itself."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from kavka_broker.core.group.checks import member_of, require_alive, require_generation
@@ -100,9 +101,9 @@ def expired(group: ClassicGroup, timer: TimerName, settings: GroupSettings, now_
             remove(group, group.members[timer.member_id], settings, now_ms, effects)
 
 
-def start_sessions(group: ClassicGroup, effects: Effects) -> None:
-    """Start the sessions of a group read from the log: its members have that long to send a sign of life."""
-    for member in group.members.values():
+def start_sessions(members: Iterable[Member], effects: Effects) -> None:
+    """Start the sessions of members read from the log: they have that long to send a sign of life."""
+    for member in members:
         assert member.join is None, f"{member.member_id} joins a group that was only just read"
         keep_alive(member, effects)
 
