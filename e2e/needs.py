@@ -21,6 +21,12 @@ def volumes() -> Path:
     return CLUSTER.volumes
 
 
+def own_cluster() -> None:
+    """Go on where nothing is there but what the tests have made."""
+    if not CLUSTER.is_own:
+        pytest.skip("this test works in namespaces of this cluster that may have what is not the tests'")
+
+
 def service_addresses() -> None:
     """Go on where this machine has a route to the addresses of Services."""
     if not CLUSTER.has_service_routes:

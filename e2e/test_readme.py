@@ -7,6 +7,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from e2e import needs
 from e2e.cluster import CLUSTER
 from e2e.cluster_namespace import Scene, client
 from e2e.images import ROOT, TAG
@@ -26,6 +27,7 @@ RECORDS_MIN = 100
 @pytest.fixture
 def scene() -> Iterator[Scene]:
     """The namespace that a person begins with, as it was before once all is over."""
+    needs.own_cluster()
     scene = Scene("default")
     yield scene
     ask("delete", "kafkaclusters,topics.kavka.dev,clientquotas,pods,pvc", "--all", f"--timeout={SECONDS_MAX}s")

@@ -1,8 +1,9 @@
-"""Three nodes in three zones, as containers of Docker, by kind: `CLUSTER=kind`. It needs Docker alone.
+"""Three nodes in three zones, as containers of Docker: `CLUSTER=kind`. It needs Docker, and what builds images.
 
-kind is built by Go from `tools/kube/go`; the image of its nodes is what that release of kind names.
+kind is built by Go from `tools/kube/kind`; the image of its nodes is what that release of kind names.
 """
 
+import shutil
 import subprocess
 
 from e2e.clusters.kubernetes import BUILT, Kubernetes
@@ -18,11 +19,13 @@ CONTAINERD = ("ctr", "--namespace", "k8s.io", "images")
 
 def described() -> Kubernetes:
     """Return the cluster, which `up` makes."""
-    return Kubernetes(KUBECONFIG, up, down)
+    return Kubernetes(KUBECONFIG, up, down, is_own=True)
 
 
 def up() -> None:
-    """Make the cluster, unless it is there, and give its nodes the images. Raises CalledProcessError."""
+    """Make the cluster, unless it is there, and give its nodes the images. Raises SystemExit and CalledProcessError."""
+    if shutil.which("docker") is None:
+        raise SystemExit("error: CLUSTER=kind needs Docker, and finds no program docker")
     STATE.mkdir(parents=True, exist_ok=True)
     if NAME not in kind("get", "clusters").split():
         kind("create", "cluster", "--name", NAME, "--config", str(CONFIG), "--wait", "5m")
@@ -39,7 +42,8 @@ def up() -> None:
 
 def down() -> None:
     """End the cluster."""
-    kind("delete", "cluster", "--name", NAME)
+    if shutil.which("docker") is not None:
+        kind("delete", "cluster", "--name", NAME)
 
 
 def kind(*arguments: str) -> str:

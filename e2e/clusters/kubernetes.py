@@ -18,6 +18,8 @@ class Kubernetes:
     repository: str = BUILT
     machine: tuple[str, str] | None = None
     """The address and the name by which pods reach this machine; None where they cannot."""
+    is_own: bool = False
+    """Whether nothing is there but what the tests have made, so that they may remove all of a namespace they share."""
     has_service_routes: bool = False
     """Whether this machine reaches the addresses of Services."""
     volumes: Path | None = None

@@ -58,7 +58,13 @@ POLL_SECONDS = 0.1
 def described() -> Kubernetes:
     """Return the cluster, which `up` starts."""
     return Kubernetes(
-        KUBECONFIG, up, down, machine=(HOST_ADDRESS, HOST_NAME), has_service_routes=True, volumes=STATE / "volumes"
+        KUBECONFIG,
+        up,
+        down,
+        machine=(HOST_ADDRESS, HOST_NAME),
+        is_own=True,
+        has_service_routes=True,
+        volumes=STATE / "volumes",
     )
 
 
