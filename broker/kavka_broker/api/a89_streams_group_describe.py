@@ -28,6 +28,7 @@ from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
 MEMBER_COST = 3  # of a slice
+NAMES_PER_COST = 4  # that are sorted
 
 
 @api(
@@ -87,36 +88,35 @@ def topology_of(group: StreamsGroup, cost: Cost) -> Work[answers.Topology | None
     ready = configured.subtopologies if configured is not None and configured.is_ready else {}
     parts = []
     for part in group.topology.subtopologies:
-        parts.append(subtopology_of(part, ready.get(part.subtopology_id)))
-        if cost.add(1 + sum(1 for _ in part.texts)):
-            yield
+        described = yield from subtopology_of(part, ready.get(part.subtopology_id), cost)
+        parts.append(described)
     return answers.Topology(group.topology.epoch, parts)
 
 
-def subtopology_of(part: Subtopology, ready: ConfiguredSubtopology | None) -> answers.Subtopology:
+def subtopology_of(part: Subtopology, ready: ConfiguredSubtopology | None, cost: Cost) -> Work[answers.Subtopology]:
     sources: Iterable[InternalTopic] = part.repartition_source_topics
     changelogs: Iterable[InternalTopic] = part.state_changelog_topics
     if ready is not None:
         sources, changelogs = ready.repartition_source_topics.values(), ready.state_changelog_topics.values()
+    if cost.add(1 + (len(part.source_topics) + len(part.repartition_sink_topics)) // NAMES_PER_COST):
+        yield
     return answers.Subtopology(
         part.subtopology_id,
         sorted(part.source_topics),
         sorted(part.repartition_sink_topics),
-        infos_of(changelogs),
-        infos_of(sources),
+        (yield from infos_of(changelogs, cost)),
+        (yield from infos_of(sources, cost)),
     )
 
 
-def infos_of(topics: Iterable[InternalTopic]) -> list[answers.TopicInfo]:
-    return [
-        answers.TopicInfo(
-            topic.name,
-            topic.partitions,
-            topic.replication_factor,
-            [answers.KeyValue(key, value) for key, value in topic.configs],
-        )
-        for topic in sorted(topics, key=lambda topic: topic.name)
-    ]
+def infos_of(topics: Iterable[InternalTopic], cost: Cost) -> Work[list[answers.TopicInfo]]:
+    found = []
+    for topic in sorted(topics, key=lambda topic: topic.name):
+        configs = [answers.KeyValue(key, value) for key, value in topic.configs]
+        found.append(answers.TopicInfo(topic.name, topic.partitions, topic.replication_factor, configs))
+        if cost.add(1 + len(configs)):
+            yield
+    return found
 
 
 def member_of(member: StreamsMember, target: TaskTarget, cost: Cost) -> Work[answers.Member]:

@@ -7,11 +7,14 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.api.a89_streams_group_describe import description_of
 from kavka_broker.core.authorization.rules import Rule
 from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.core.metadata.decide.acls import create
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
+from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.core.streams_group.statuses import StatusCode
+from kavka_broker.core.streams_group.topology import InternalTopic, Subtopology, Topology
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import streams_group_heartbeat_request as sent
@@ -157,6 +160,13 @@ def test_a_group_is_described_and_listed(tmp_path: Path) -> None:
         ]
 
     play(tmp_path, scenario)
+
+
+def test_a_large_topology_is_described_in_slices() -> None:
+    stores = tuple(InternalTopic(f"store-{number}") for number in range(5_000))
+    group = StreamsGroup("g", topology=Topology(0, (Subtopology("0", ("t",), state_changelog_topics=stores),)))
+    steps = sum(1 for _ in description_of(group))
+    assert steps >= 5_000 // 250
 
 
 def test_below_its_level_nothing_is_served(tmp_path: Path) -> None:
