@@ -12,15 +12,17 @@ from kavka_broker.coordinator.transaction_shard import TransactionShard
 from kavka_broker.coordinator.transactional_offsets import Staging
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
-from kavka_broker.core.partition.transactions import Transactions
-from kavka_broker.core.transaction import records
+from kavka_broker.core.partition.producer_state import Producer, ProducerStates
+from kavka_broker.core.partition.transactions import NO_OFFSET, Transactions
+from kavka_broker.core.transaction import ending, producers, records, state
 from kavka_broker.core.transaction.ending import End, end
-from kavka_broker.core.transaction.producers import fence
-from kavka_broker.core.transaction.state import NO_PRODUCER, Standing, Transaction, TransactionState
+from kavka_broker.core.transaction.producers import Init, fence
+from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Standing, Transaction, TransactionState
 from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
+from kavka_broker.storage import producer_snapshot
 from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.cleaning.offset_map import OffsetMap
 from tests.sim.teething import Patch, tooth
@@ -211,3 +213,72 @@ def markers_go(patch: Patch) -> None:
         return True
 
     patch.setattr(CleanedTransactions, "marker_goes", go)
+
+
+LATE = "kill isolate late_write late_verdict orphaned_decision"
+
+
+@tooth("the epoch that fences is given to a client", LATE, 5, workloads="coordinated")
+def the_last_epoch_is_given(patch: Patch) -> None:
+    for module in (ending, producers, state):
+        patch.setattr(module, "EPOCH_EXHAUSTED", EPOCH_MAX)
+
+
+@tooth("a commit that comes again behind an abort is told that it has been done", LATE, 5, workloads="coordinated")
+def any_end_has_been_done(patch: Patch) -> None:
+    decides = ending._decides
+
+    def decides_once(before: TransactionState, commits: bool, age: ending.Age) -> bool:
+        if before in (TransactionState.COMPLETE_COMMIT, TransactionState.COMPLETE_ABORT) and age is ending.Age.RETRY:
+            return False
+        return decides(before, commits, age)
+
+    patch.setattr(ending, "_decides", decides_once)
+
+
+@tooth("an epoch is raised whichever its producer has (KIP-360)", LATE, 5, workloads="coordinated")
+def any_epoch_goes_on(patch: Patch) -> None:
+    next_epoch = producers._next_epoch
+
+    def next_of_any(before: Standing, init: Init, fresh_id: int) -> tuple[int, int, int]:
+        return next_epoch(before, replace(init, expected=None), fresh_id)
+
+    patch.setattr(producers, "_next_epoch", next_of_any)
+
+
+@tooth("a batch that comes late begins a transaction (KAFKA-14402)", LATE, 5, workloads="coordinated")
+def late_batches_begin_transactions(patch: Patch) -> None:
+    patch.setattr(
+        transaction_coordinator, "verify_partitions", lambda transaction, producer, asked: dict.fromkeys(asked, 0)
+    )
+
+
+@tooth("a batch rides on the producer's open transaction of the epoch before (KAFKA-18575)", LATE, 5,
+       workloads="coordinated")  # fmt: skip
+def batches_ride_on_the_last(patch: Patch) -> None:
+    def is_in_any(self: ProducerStates, producer_id: int, epoch: int) -> bool:
+        return self.transactions.is_open(producer_id)
+
+    patch.setattr(ProducerStates, "is_in_transaction", is_in_any)
+
+
+@tooth("a marker of a coordinator that is not in charge any more is taken", LATE, 5, workloads="coordinated")
+def markers_of_any_coordinator(patch: Patch) -> None:
+    check_marker = ProducerStates.check_marker
+
+    def check(self: ProducerStates, producer_id: int, epoch: int, coordinator_epoch: int, *, epochs_rise: bool) -> None:
+        check_marker(self, producer_id, epoch, EPOCH_MAX, epochs_rise=epochs_rise)
+
+    patch.setattr(ProducerStates, "check_marker", check)
+
+
+@tooth("a snapshot of producers forgets which transactions are open", "kill isolate", 10, workloads="coordinated")
+def snapshots_forget_open_transactions(patch: Patch) -> None:
+    unpack = producer_snapshot._unpack
+
+    def unpack_ended(entry: Any) -> tuple[int, Producer]:
+        producer_id, producer = unpack(entry)
+        producer.transaction_first_offset = NO_OFFSET
+        return producer_id, producer
+
+    patch.setattr(producer_snapshot, "_unpack", unpack_ended)
