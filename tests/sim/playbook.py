@@ -19,6 +19,7 @@ from tests.sim.naming import NamedSessions
 from tests.sim.replication_quotas import ReplicationQuotas
 from tests.sim.rushing import Rushing
 from tests.sim.sharers import Sharers
+from tests.sim.streams import Streams
 from tests.sim.throttled import Throttled
 from tests.sim.transactions import Transactions
 from tests.sim.transients import Transients
@@ -48,6 +49,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "contended": Contended,
     "consumers": Consumers,
     "sharers": Sharers,
+    "streams": Streams,
     "migrating": Migrating,
 }
 

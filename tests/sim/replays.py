@@ -102,7 +102,7 @@ class Replays:
         self._simulation = simulation
         self._random = Random(f"replays {simulation.seed}")
         self._is_needed = bool(
-            {"coordinated", "contended", "groups", "consumers", "sharers"} & {*simulation.shape.workloads}
+            {"coordinated", "contended", "groups", "consumers", "sharers", "streams"} & {*simulation.shape.workloads}
         )
         self._due = self._random.expovariate(1 / BETWEEN_SECONDS)
         self._suspects: dict[int, Suspect] = {}  # by node
@@ -281,10 +281,11 @@ def written(standing: Standing) -> Standing:
 
 
 def groups_of(image: GroupImage, gone: Any) -> Known:
-    """Groups of the newer protocols (KIP-848, KIP-932), and all offsets."""
+    """Groups of the newer protocols (KIP-848, KIP-932, KIP-1071), and all offsets."""
     groups = {("group", group_id): group for group_id, group in image.consumer_groups.items()}
     shares = {("share group", group_id): group for group_id, group in image.share_groups.items()}
-    return {**groups, **shares, **offsets_of(image, gone)}
+    streams = {("streams group", group_id): group for group_id, group in image.streams_groups.items()}
+    return {**groups, **shares, **streams, **offsets_of(image, gone)}
 
 
 def offsets_of(image: GroupImage, gone: Any) -> Known:

@@ -43,6 +43,7 @@ from tests.sim import (
     teeth_of_shares,
     teeth_of_strangers,
     teeth_of_strays,
+    teeth_of_streams,
     teeth_of_turns,
 )
 from tests.sim.teething import TEETH, Patch, Planted, bite, tooth
@@ -63,6 +64,7 @@ BESIDE: Final = (
     teeth_of_shares,
     teeth_of_strangers,
     teeth_of_strays,
+    teeth_of_streams,
     teeth_of_crowds,
     teeth_of_quotas,
     teeth_of_rates,

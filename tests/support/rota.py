@@ -58,6 +58,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/clients/test_foreign_suites.py": 14,
     "tests/conformance/clients/test_page_of_brokers_for_tests.py": 48,
     "tests/conformance/console/test_page.py": 35,
+    "tests/conformance/groups/test_streams_groups_agree.py": 24,
     "tests/conformance/metadata/test_cordoned.py": 41,
     "tests/conformance/metadata/test_exchange.py": 28,
     "tests/conformance/metadata/test_same_answers.py": 36,

@@ -90,8 +90,13 @@ def _check_join(request: sent.StreamsGroupHeartbeatRequest) -> None:
     """Raises BrokerError."""
     if request.rebalance_timeout_ms == -1:
         raise _invalid("RebalanceTimeoutMs must be provided in first request.")
-    for name, tasks in (("ActiveTasks", request.active_tasks), ("StandbyTasks", request.standby_tasks)):
-        if tasks:
+    roles = (
+        ("ActiveTasks", request.active_tasks),
+        ("StandbyTasks", request.standby_tasks),
+        ("WarmupTasks", request.warmup_tasks),
+    )
+    for name, tasks in roles:
+        if tasks is None or tasks:
             raise _invalid(f"{name} must be empty when (re-)joining.")
     if request.topology is None:
         raise _invalid("Topology must be non-null when (re-)joining.")
