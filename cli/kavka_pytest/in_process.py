@@ -112,6 +112,7 @@ class KafkaInProcess(Kafka):
         self._disk.is_full = False
 
     def restart(self) -> None:
+        """Restart it by controlled shutdown. Raises KafkaError while its disk is full."""
         if self._disk.is_full:
             raise KafkaError("the broker's disk is full, and it would not start; mend() it first")
         self.threads.run(self._restart(self._running), START_SECONDS_MAX + STOP_SECONDS_MAX)

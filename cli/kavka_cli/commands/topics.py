@@ -1,35 +1,43 @@
 """`kavka topics`: the topics of a cluster, of any Kafka too, whether a resource declares them or not. It only reads."""
 
 import json
+import time
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.api.printer_columns import aligned
+from kavka_operator.api.topic import Topic
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.offsets_and_lag import Ends, Onlooker
 
-HELP = "List the topics of a cluster, of any Kafka too, with records, sizes and leaders; it only reads."
+HELP = "List the topics of a cluster, of any Kafka too, with records, rates, sizes and leaders; it only reads."
+RATE_SECONDS: Final = 2.0
+RATE_SECONDS_MIN, RATE_SECONDS_MAX = 0.1, 300.0
 
 
 @dataclass(frozen=True, slots=True)
 class Topics:
     """The topics of a cluster. `ends` and `starts` lack a partition that has no leader; `sizes` are bytes of
-    all its replicas that were told. `claimed` are those that a resource declares.
+    all its replicas that were told. `owners` are the names of the resources that declare topics, by topic; None where
+    resources are not known, as of a Kafka that --bootstrap names. `later` are the ends after `seconds`, where the rate
+    was asked for.
     """
 
     partitions: Sequence[SeenPartition]
     starts: Ends = field(default_factory=dict)
     ends: Ends = field(default_factory=dict)
     sizes: Mapping[tuple[str, int], int] = field(default_factory=dict)
-    claimed: frozenset[str] = frozenset()
+    owners: Mapping[str, str] | None = None
+    later: Ends | None = None
+    seconds: float = 0.0
 
     def by_name(self) -> dict[str, list[SeenPartition]]:
         """The partitions of each topic, in order."""
@@ -45,6 +53,17 @@ class Topics:
             return None
         return sum(self.ends[key] - self.starts[key] for key in keys)
 
+    def records_per_second(self, partitions: Sequence[SeenPartition]) -> float | None:
+        """The records that are written a second; None where that was not asked for, or an end is not known."""
+        keys = [partition.key for partition in partitions]
+        if self.later is None or not all(key in self.later and key in self.ends for key in keys):
+            return None
+        return sum(max(0, self.later[key] - self.ends[key]) for key in keys) / self.seconds
+
+    def owner(self, topic: str) -> str:
+        """The resource of a topic in words: empty where it has none."""
+        return units.UNKNOWN if self.owners is None else self.owners.get(topic, "")
+
     def size_bytes(self, partitions: Sequence[SeenPartition]) -> int | None:
         """The bytes of all replicas; None where no broker told of one."""
         sizes = [self.sizes[partition.key] for partition in partitions if partition.key in self.sizes]
@@ -57,13 +76,19 @@ def add_options(parser: ArgumentParser) -> None:
     add_target(parser, has_pages=False)
     words = "Only this topic, partition by partition; may be given more than once."
     parser.add_argument("--topic", "-t", action="append", default=[], metavar="TOPIC", help=words)
+    words = "Look again after so many seconds, and show the records written a second, by the ends of the partitions."
+    parser.add_argument("--rate", type=float, nargs="?", const=RATE_SECONDS, metavar="SECONDS", help=words)
     parser.add_argument("--output", "-o", choices=("table", "json", "name"), default="table", help="Output format.")
 
 
 def run(options: Namespace) -> int:
     """Print the topics; the exit code."""
     try:
-        found = _topics(find_target(target_options(options)), options.topic)
+        if options.rate is not None and not RATE_SECONDS_MIN <= options.rate <= RATE_SECONDS_MAX:
+            raise CommandError(f"--rate is from {RATE_SECONDS_MIN:g} to {RATE_SECONDS_MAX:g} seconds")
+        target = find_target(target_options(options))
+        owners = None if options.bootstrap or options.command_config else _owners(target)
+        found = _topics(target, options.topic, owners, options.rate or 0.0)
     except (CommandError, AdminError) as error:
         return complain(error)
     match options.output:
@@ -80,7 +105,9 @@ def run(options: Namespace) -> int:
 
 def topic_rows(topics: Topics) -> Iterator[list[str]]:
     """A line for each topic."""
-    yield ["TOPIC", "PARTITIONS", "REPLICAS", "UNDER-REPLICATED", "RECORDS", "SIZE", "RESOURCE"]
+    has_rate = topics.later is not None
+    rate_head = ["RECORDS/S"] if has_rate else []
+    yield ["TOPIC", "PARTITIONS", "REPLICAS", "UNDER-REPLICATED", "RECORDS", *rate_head, "SIZE", "RESOURCE"]
     for name, partitions in topics.by_name().items():
         size = topics.size_bytes(partitions)
         yield [
@@ -89,9 +116,14 @@ def topic_rows(topics: Topics) -> Iterator[list[str]]:
             str(max(len(partition.replicas) for partition in partitions)),
             str(sum(len(partition.isr) < len(partition.replicas) for partition in partitions)),
             units.exact(topics.records(partitions)),
+            *([_rate_text(topics.records_per_second(partitions))] if has_rate else []),
             units.UNKNOWN if size is None else units.size(size),
-            "yes" if name in topics.claimed else "",
+            topics.owner(name),
         ]
+
+
+def _rate_text(rate: float | None) -> str:
+    return units.UNKNOWN if rate is None else f"{rate:,.1f}"
 
 
 def partition_rows(topics: Topics) -> Iterator[list[str]]:
@@ -116,8 +148,10 @@ def as_documents(topics: Topics) -> Iterator[dict[str, Any]]:
     for name, partitions in topics.by_name().items():
         yield {
             "name": name,
-            "hasResource": name in topics.claimed,
+            "resource": None if topics.owners is None else topics.owners.get(name),
+            "hasResource": None if topics.owners is None else name in topics.owners,
             "records": topics.records(partitions),
+            "recordsPerSecond": topics.records_per_second(partitions),
             "sizeBytes": topics.size_bytes(partitions),
             "partitions": [
                 {
@@ -134,7 +168,14 @@ def as_documents(topics: Topics) -> Iterator[dict[str, Any]]:
         }
 
 
-def _topics(target: Target, names: Sequence[str]) -> Topics:
+def _owners(target: Target) -> dict[str, str]:
+    """The names of the resources that declare topics, by topic."""
+    return {
+        resource.topic_name: f"topic/{resource.name}" for resource in target.resources if isinstance(resource, Topic)
+    }
+
+
+def _topics(target: Target, names: Sequence[str], owners: Mapping[str, str] | None, rate_seconds: float) -> Topics:
     """Ask a cluster for its topics, or for those of these names. Raises CommandError and AdminError."""
     client = Onlooker(target.bootstrap, target.security)
     try:
@@ -145,7 +186,12 @@ def _topics(target: Target, names: Sequence[str]) -> Topics:
         sizes: dict[tuple[str, int], int] = {}
         for broker in members.brokers:
             _add_sizes(client, broker, sizes)
-        return Topics(wanted, client.ends(wanted, EARLIEST), client.ends(wanted), sizes, target.claimed)
+        starts, ends, began = client.ends(wanted, EARLIEST), client.ends(wanted), time.monotonic()
+        if not rate_seconds:
+            return Topics(wanted, starts, ends, sizes, owners)
+        time.sleep(rate_seconds)
+        later = client.ends(wanted)
+        return Topics(wanted, starts, ends, sizes, owners, later, time.monotonic() - began)
     finally:
         client.close()
 

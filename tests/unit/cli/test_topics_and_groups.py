@@ -1,5 +1,7 @@
 """What `kavka topics` and `kavka groups` print of what a cluster tells, and of what it does not."""
 
+from dataclasses import replace
+
 from kavka_cli.commands import groups, topics
 from kavka_cli.commands.groups import Groups
 from kavka_cli.commands.topics import Topics
@@ -16,7 +18,7 @@ FOUND = Topics(
     starts={("orders", 0): 10, ("flights", 0): 0},
     ends={("orders", 0): 1_510, ("flights", 0): 7},
     sizes={("orders", 0): 2_048, ("flights", 0): 0},
-    claimed=frozenset({"flights"}),
+    owners={"flights": "topic/all-flights"},
 )
 
 
@@ -24,9 +26,23 @@ def test_topics_are_listed_with_what_is_known() -> None:
     head, *rows = topics.topic_rows(FOUND)
     assert head == ["TOPIC", "PARTITIONS", "REPLICAS", "UNDER-REPLICATED", "RECORDS", "SIZE", "RESOURCE"]
     assert rows == [
-        ["flights", "1", "1", "0", "7", "0 B", "yes"],
+        ["flights", "1", "1", "0", "7", "0 B", "topic/all-flights"],
         ["orders", "2", "2", "2", "?", "2.0 KiB", ""],
     ]
+
+
+def test_the_rate_is_that_of_the_ends() -> None:
+    moved = replace(FOUND, later={("orders", 0): 1_600, ("flights", 0): 12}, seconds=2.5)
+    head, *rows = topics.topic_rows(moved)
+    assert (head[5], [row[5] for row in rows]) == ("RECORDS/S", ["2.0", "?"])
+    assert [one["recordsPerSecond"] for one in topics.as_documents(moved)] == [2.0, None]
+    assert [one["recordsPerSecond"] for one in topics.as_documents(FOUND)] == [None, None]
+
+
+def test_resources_that_are_not_known_are_not_told_to_be_none() -> None:
+    foreign = replace(FOUND, owners=None)
+    assert [row[-1] for row in topics.topic_rows(foreign)] == ["RESOURCE", "?", "?"]
+    assert [(one["resource"], one["hasResource"]) for one in topics.as_documents(foreign)] == [(None, None)] * 2
 
 
 def test_partitions_of_a_topic_say_which_has_no_leader() -> None:
@@ -40,6 +56,7 @@ def test_partitions_of_a_topic_say_which_has_no_leader() -> None:
 def test_programs_read_null_where_a_cluster_did_not_tell() -> None:
     flights, orders = topics.as_documents(FOUND)
     assert (flights["records"], flights["sizeBytes"], flights["hasResource"]) == (7, 0, True)
+    assert (flights["resource"], orders["resource"]) == ("topic/all-flights", None)
     assert orders["records"] is None
     assert [one["leader"] for one in orders["partitions"]] == [1, None]
     assert [one["endOffset"] for one in orders["partitions"]] == [1_510, None]
