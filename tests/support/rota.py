@@ -51,7 +51,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/crashes/test_failed_assertion.py": 16,
     "tests/conformance/groups/test_consumer_protocol.py": 33,
     "tests/conformance/groups/test_share_groups.py": 26,
-    "tests/conformance/groups/test_streams_groups.py": 34,
+    "tests/conformance/groups/test_streams_groups.py": 18,
     "tests/conformance/groups/test_protocol_roll.py": 46,
     # Beside Apache Kafka, whose answers seldom change.
     "tests/conformance/authorization/test_refusals.py": 74,
