@@ -62,7 +62,8 @@ def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
     (address, store), name = kept, str(kept[0])
     directory = chosen.work_directory or cached(address.endpoint, name)
     held = lease.Lease(store, name, socket.gethostname(), lease.LEASE_SECONDS)
-    return Lake(directory, Mirror(store, name, held, progress), chosen.table_format)
+    mirror = Mirror(store, name, held, progress, has_own_directory=chosen.work_directory is None)
+    return Lake(directory, mirror, chosen.table_format)
 
 
 def cached(endpoint: str, name: str) -> Path:

@@ -1,6 +1,6 @@
 -- What does the trail not tell?
 -- missing: entries of a chain that are not there. unended: a chain that stops without its end although its broker began
--- another, as after a kill. lost: events that found no room. missed: records that the topic deleted before they were
+-- another, as after a kill, or where its last entries were deleted. lost: events that found no room. missed: records that the topic deleted before they were
 -- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail. untold: reports of a client's
 -- counts that are not there. unnamed: use of topics that a broker told together, as there were more than it tells apart;
 -- entries is the number of batches and answers. What was deleted from the lake, as it was old, is no gap.
@@ -14,6 +14,7 @@ WITH latest AS (
     SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
     FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance
 )
+SELECT gap, place, entries FROM (
 SELECT 'missing' AS gap, source AS place, absent AS entries FROM (
     SELECT
         chains.source,
@@ -43,4 +44,5 @@ SELECT 'dead', concat('counts, partition ', CAST(partition AS VARCHAR(12))), cou
 FROM counts WHERE tier = 'dead' GROUP BY partition
 UNION ALL
 SELECT 'unnamed', concat(operation, ' (others)'), sum(times) FROM uses WHERE resource = '(others)' GROUP BY operation
-ORDER BY gap, place
+) AS found
+ORDER BY CASE WHEN gap = 'unended' THEN 1 ELSE 0 END, gap, place

@@ -11,6 +11,8 @@ from kavka_audit.lake.directory import PART, Lake
 
 ROWS_MAX: Final = 100_000
 """Rows of a file, the first of its table."""
+CHARACTERS_MAX: Final = 1_000
+"""Characters of a text, of which an entry that a client has forged may have a million."""
 FORMULA: Final = "^[=+@\\t\\r\uff1d\uff0b\uff20\uff0d-]"
 
 
@@ -28,8 +30,8 @@ def write_csv(lake: Lake, name: str) -> None:
 def _column(name: str, kind: str) -> str:
     """Return the expression that makes a column of the file."""
     if kind == "VARCHAR":
-        text = f'"{name}"'
-        return f"CASE WHEN regexp_matches({text}, '{FORMULA}') THEN concat(chr(39), {text}) ELSE {text} END AS {text}"
+        text = f'left("{name}", {CHARACTERS_MAX})'
+        return f"CASE WHEN regexp_matches({text}, '{FORMULA}') THEN concat(chr(39), {text}) ELSE {text} END AS {name}"
     if name.endswith("_ms") and not name.startswith("throttle"):
         moment = f'make_timestamp("{name}" * 1000)'
         return f"strftime({moment}, '%Y-%m-%dT%H:%M:%S.%gZ') AS {name.removesuffix('_ms')}"

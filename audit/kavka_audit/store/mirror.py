@@ -52,16 +52,26 @@ Progress = Callable[[str], None]
 class Mirror:
     """The keeper of a lake in a store."""
 
-    def __init__(self, store: Store, name: str, lease: Lease, progress: Progress = lambda _: None) -> None:
+    def __init__(
+        self,
+        store: Store,
+        name: str,
+        lease: Lease,
+        progress: Progress = lambda _: None,
+        *,
+        has_own_directory: bool = False,
+    ) -> None:
+        """`has_own_directory`: nothing but a copy of this store was ever in the directory, as no user has chosen it."""
         self._store, self.name, self._lease, self._progress = store, name, lease, progress
+        self._has_own_directory = has_own_directory
         self._afar: dict[str, Seen] = {}  # of which the directory has the names alone
 
     @contextmanager
     def held(self, directory: Path) -> Iterator[None]:
         """Hold the lake for one run, and learn whose it is. Raises LakeError."""
-        self._check_is_copy(directory)
         self._progress(f"waiting for {self.name}")
         with self._lease.held():
+            self._check_is_copy(directory)
             (directory / CLAIM).unlink(missing_ok=True)
             if (found := self._store.read(CLAIM)) is not None:
                 (directory / CLAIM).write_bytes(found[0])
@@ -73,9 +83,12 @@ class Mirror:
         if mark.exists():
             return
         has_tables = any((directory / table / "_delta_log").exists() for table in DELTA_TABLES)
-        if has_tables or any(True for table in TABLES for _ in ranges(directory, table)):
+        here = {file.relative_to(directory).as_posix() for table in TABLES for file in ranges(directory, table)}
+        is_copy = not here or self._has_own_directory or here <= {seen.key for seen in self._store.list()}
+        if has_tables or not is_copy:
             raise LakeError(
-                f"{directory} has a trail of its own, which is no copy of {self.name}; name another --work-directory"
+                f"{directory} has a trail of its own, which is no copy of {self.name}; name another --work-directory, or"
+                " delete it where it is an old copy: it is fetched again"
             )
         mark.write_text(json.dumps({"mirror_of": self.name}))
 

@@ -10,16 +10,18 @@ from deltalake import DeltaTable
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.tables import Tables
+from kavka_audit.engine import DUCKDB
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings
 from kavka_audit.store.lease import LEASE_SECONDS
+from kavka_audit.store.mirror import Mirror
 from kavka_audit.store.objects import StoreError
 from tests.unit.analytics import trail as parquet
 from tests.unit.analytics.delta import NAMES, contents, taken_in
 from tests.unit.analytics.ending import trail_of
-from tests.unit.analytics.stored import Connection, Objects, Time
+from tests.unit.analytics.stored import NAME, Connection, Objects, Time, lease_of
 from tests.unit.analytics.stored import lake_in as stored_in
 from tests.unit.analytics.test_delta_tables import SMALL, Death, dying
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, Kept
@@ -134,7 +136,22 @@ def test_a_lake_of_its_own_is_no_work_directory(objects: Objects, tmp_path: Path
             pass
     assert contents(whole) == kept
     assert all(Path(file).exists() for file in files.files())
-    assert objects.kept == {}
+    assert {*objects.kept} == {"lease.json"}
+
+
+def test_a_copy_of_an_earlier_version_is_gone_on_with(objects: Objects, tmp_path: Path) -> None:
+    """It has no mark; the default directory, which no user has chosen, was refused for good."""
+    for name, connection in (("chosen", Connection(objects)), ("own", Connection(Objects()))):
+        lake = stored_in(connection, tmp_path / name)
+        with lake.held(CLUSTER):
+            list(DUCKDB.ingest(lake, trail_of(4)))
+        (tmp_path / name / "kavka-mirror.json").unlink()
+    with stored_in(Connection(objects), tmp_path / "chosen").held(CLUSTER):
+        pass
+    emptied = Objects()
+    mirror = Mirror(Connection(emptied), NAME, lease_of(Connection(emptied)), has_own_directory=True)
+    with Lake(tmp_path / "own", mirror).held(CLUSTER):
+        assert not [*(tmp_path / "own").glob("entries/*/*.parquet")]
 
 
 def test_files_of_others_in_the_work_directory_stay(objects: Objects, tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ from kavka_audit.questions.query_runner import Settings, ask, questions
 from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
 from kavka_audit.report.chain_summary import Chains
 from kavka_audit.report.completeness_map import heat
+from kavka_audit.report.csv_files import CHARACTERS_MAX
 from kavka_audit.report.number_format import cell, moment, sized
 from kavka_audit.report.page import Beside, page
 from kavka_audit.report.plot import BARS_MAX, plot
@@ -176,6 +177,16 @@ def test_a_chain_without_an_end_alone_is_no_red(tmp_path: Path) -> None:
     assert weight(answers(tmp_path / "dead", trail, {"brokers": BROKERS[:1]})["audit_gaps"]) == "wrong"
 
 
+def test_many_chains_without_an_end_hide_no_other_gap(tmp_path: Path) -> None:
+    """The page reads the first thousand rows, and whoever writes to the topic can make as many such chains."""
+    trail = trail_of(use("a", "WRITE", "(others)"))
+    trail.write(0, [entry for node in range(1, 6) for entry in chain_of(1, [], epoch=node + 1)[1]])
+    table = answers(tmp_path, trail, {"brokers": BROKERS[:1]})["audit_gaps"]
+    gaps = [row["gap"] for row in table.dicts()]
+    assert gaps == ["unnamed", *["unended"] * 5]
+    assert weight(table) == "wrong"
+
+
 def test_three_figures_and_the_traffic_come_first(tmp_path: Path) -> None:
     shown = page(CLUSTER, NOW_MS, answers(tmp_path, busy(), TABLES), [], Beside("main"))
     figures = re.findall(r"<b>([^<]*)</b> (moved|held back|changed)<span>([^<]*)</span>", shown)
@@ -231,11 +242,13 @@ def test_the_evidence_is_there_as_csv(tmp_path: Path) -> None:
     """A spreadsheet runs no client's word, and shows moments as such."""
     trail = trail_of(
         At(Changed("User:a", "::1", "=cmd()", Change("ALTER_CONFIGS", "topic", "orders", "retention.ms", "-1", "8"))),
+        At(Changed("User:c", "::1", "c", Change("DELETE", "topic", "t" * 3_000))),
         At(Changed("User:b", "::1", "x;=cmd()", Change("CREATE", "topic", "\uff1dcmd()"))),
     )
     refresh(Lake(tmp_path), trail, Snapshot(CLUSTER, {}), Settings(NOW_MS), lambda _: None)
     file = tmp_path / "tables/config_changes.csv"
-    row, semicolon = csv.DictReader(file.read_text().splitlines())
+    row, semicolon, long = csv.DictReader(file.read_text().splitlines())
+    assert long["resource"] == "t" * CHARACTERS_MAX
     assert (semicolon["client_id"], semicolon["resource"]) == ("x;=cmd()", "'\uff1dcmd()")
     assert '"x;=cmd()"' in file.read_text(), "a field with a semicolon is one field to every spreadsheet"
     assert (row["client_id"], row["config_value"], row["config_previous"]) == ("'=cmd()", "'-1", "8")
