@@ -78,8 +78,7 @@ NOTES = """\
   kafka-share-groups may be ahead of Apache Kafka's, the lag is the same. A batch that is larger than
   share.partition.max.record.locks is delivered in parts. Members do not get markers and, with read_committed, aborted
   records. After an unclean election of a partition, records that take the offsets of lost ones may count as delivered.
-  Share groups are played in a simulation of their own and not in each of its seeds yet. There are no dead letters
-  (KIP-1191), as in 4.3.1.
+  There are no dead letters (KIP-1191), as in 4.3.1.
 - Streams groups (KIP-1071) are experimental: a new cluster has streams.version 0, and requests of streams groups are
   UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature streams.version=1`. A member that waits for tasks or
   for internal topics heartbeats sooner than in Apache Kafka. One whose answer was lost hears of its tasks again; in
