@@ -12,7 +12,7 @@ from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
 from kavka_broker.coordinator.pacing import Pacing
-from kavka_broker.coordinator.share_counts import ShareCounts
+from kavka_broker.coordinator.share_counts import CountsByTopic
 from kavka_broker.coordinator.share_leader import NOTHING, Fetched, InFlight, ShareLeader
 from kavka_broker.coordinator.share_state_client import Place, ShareStateClient
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -81,7 +81,7 @@ class ShareFetches:
         sessions_max: int,
     ) -> None:
         self.sessions = ShareSessions(sessions_max)
-        self.counts = ShareCounts()
+        self.counts = CountsByTopic()
         self.in_flight = InFlight()
         self._metadata = metadata
         self._partitions = replicas.partitions
@@ -191,6 +191,8 @@ class ShareFetches:
         if self._leaders.get(key) is leader:
             del self._leaders[key]
             _discard(self._of_group, leader.group_id, leader.place)
+            if leader.group_id not in self._of_group:
+                self.counts.forget(leader.group_id)
             _discard(self._of_place, leader.place, leader.group_id)
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
@@ -363,7 +365,7 @@ class ShareFetches:
             self._pacing,
             self._forget,
         )
-        leader.counts, leader.in_flight = self.counts, self.in_flight
+        leader.counts, leader.in_flight = self.counts.of(group_id, partition.topic), self.in_flight
         self._leaders[group_id, leader.place] = leader
         self._of_group.setdefault(group_id, {})[leader.place] = leader
         self._of_place.setdefault(leader.place, {})[group_id] = leader

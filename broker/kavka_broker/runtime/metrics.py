@@ -165,9 +165,7 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     found += directory_samples(sources.logs)
     if sources.cleaner is not None:
         found += cleaner_samples(sources.cleaner, sources.logs, sources.clock.now_ms())
-    found += coordinator_samples(sources)
-    if sources.groups is not None:
-        found += yield from streams_samples(sources.groups)
+    found += yield from coordinator_samples(sources)
     if sources.client_metrics is not None:
         found += yield from telemetry_samples(sources.client_metrics)
     if sources.auditing is not None:
@@ -179,14 +177,18 @@ def samples(sources: Sources) -> Work[list[Sample]]:
     return found
 
 
-def coordinator_samples(sources: Sources) -> Iterator[Sample]:
-    """Yield the figures of transactions and groups that are coordinated here."""
+def coordinator_samples(sources: Sources) -> Work[list[Sample]]:
+    """Collect the figures of transactions and groups that are coordinated here, and of share partitions."""
+    found: list[Sample] = []
     if sources.transactions is not None:
-        yield from transaction_samples(sources.transactions, sources.clock.now_ms())
+        found += transaction_samples(sources.transactions, sources.clock.now_ms())
     if sources.sharing is not None:
-        yield from share_samples(sources.sharing)
+        found += yield from share_samples(sources.sharing)
     if sources.lag is not None:
-        yield from lag_samples(sources.lag)
+        found += lag_samples(sources.lag)
+    if sources.groups is not None:
+        found += yield from streams_samples(sources.groups)
+    return found
 
 
 def node_samples(sources: Sources) -> Iterator[Sample]:

@@ -1,17 +1,34 @@
 """The figures of share groups: of the share partitions that a broker leads, and of the states that it coordinates."""
 
-from collections.abc import Iterator
+from collections import Counter
 
 from kavka_broker.coordinator.sharing import Sharing
+from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.runtime.partition_figures import Sample
 
 
-def share_samples(sharing: Sharing) -> Iterator[Sample]:
-    fetches = sharing.fetches
-    windows = [leader.window for leader in fetches.share_partitions if leader.window is not None]
-    yield "kavka_share_sessions", (), len(fetches.sessions.by_key)
-    yield "kavka_share_partitions", (), len(windows)
-    yield "kavka_share_records_in_flight", (), sum(window.in_flight for window in windows)
-    for event, count in fetches.counts.by_event.items():
-        yield "kavka_share_records_total", (event,), count
-    yield "kavka_share_states", (), sum(len(shard.states.by_key) for shard in sharing.coordinator.shards)
+def share_samples(sharing: Sharing) -> Work[list[Sample]]:
+    """Count what share groups have, some share partitions a slice."""
+    fetches, cost = sharing.fetches, Cost()
+    by_pair = dict(fetches.counts.by_pair)
+    served = in_flight = 0
+    waiting = Counter[int]()  # by the identity of the counts of a pair
+    for leader in list(fetches.share_partitions):
+        if leader.window is not None:
+            served += 1
+            in_flight += leader.window.in_flight
+            waiting[id(leader.counts)] += max(0, leader.partition.high_watermark - leader.window.start_offset)
+        if cost.add(1):
+            yield
+    found: list[Sample] = [
+        ("kavka_share_sessions", (), len(fetches.sessions.by_key)),
+        ("kavka_share_partitions", (), served),
+        ("kavka_share_records_in_flight", (), in_flight),
+        ("kavka_share_states", (), sum(len(shard.states.by_key) for shard in sharing.coordinator.shards)),
+    ]
+    found += [("kavka_share_records_total", (event,), count) for event, count in fetches.counts.total.by_event.items()]
+    for pair, counts in by_pair.items():
+        found.append(("kavka_share_group_waiting_records", pair, waiting[id(counts)]))
+        for event in ("redelivered", "archived"):
+            found.append(("kavka_share_group_records_total", (*pair, event), counts.by_event[event]))
+    return found

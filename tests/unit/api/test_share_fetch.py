@@ -169,7 +169,7 @@ def test_records_are_acquired_and_accepted(tmp_path: Path) -> None:
         assert await member.acquire((5, 5, ACCEPT)) == [(7, 7, 2)]
         assert await member.acquire((7, 7, ACCEPT), wait_ms=0) == []
         assert await summary(inside, member.topic_id) == (9, 0)
-        counts = inside.broker.as_broker.sharing.fetches.counts.by_event
+        counts = inside.broker.as_broker.sharing.fetches.counts.total.by_event
         assert counts == {
             "acquired": 10, "redelivered": 1, "accepted": 8, "released": 1, "archived": 1, "expired": 0
         }  # fmt: skip

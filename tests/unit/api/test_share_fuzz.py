@@ -131,7 +131,7 @@ async def play(directory: Path, numbers: range) -> Counter[str]:
         sharing = inside.broker.as_broker.sharing
         fetches = sharing.fetches
         asker.counts["sessions"] = len(fetches.sessions.by_key)
-        asker.counts["acquired"] = fetches.counts.by_event["acquired"]
+        asker.counts["acquired"] = fetches.counts.total.by_event["acquired"]
         asker.counts["states"] = sum(len(shard.states.by_key) for shard in sharing.coordinator.shards)
         return asker.counts
 

@@ -5,7 +5,7 @@ from types import SimpleNamespace
 from typing import Any, cast
 
 from kavka_broker.coordinator.group_lag import Figures
-from kavka_broker.coordinator.share_counts import ShareCounts
+from kavka_broker.coordinator.share_counts import CountsByTopic
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.group.lag import GroupTopicLag
 from kavka_broker.core.metadata.image.configs import Configs
@@ -127,14 +127,19 @@ def coordinated() -> Any:
 
 def shared() -> Any:
     """The share groups of a broker: two share partitions, one of which is not read yet."""
-    counts = ShareCounts()
+    by_topic = CountsByTopic()
+    counts = by_topic.of("workers", "work")
     counts.acquired([Acquired(0, 9, 1), Acquired(10, 14, 2)])
     counts.ended([StateBatch(0, 6, 2, 1), StateBatch(7, 7, 4, 5), StateBatch(8, 9, 0, 1)])
     counts.expired([StateBatch(8, 9, 0, 1)])
-    leaders = [SimpleNamespace(window=SimpleNamespace(in_flight=15)), SimpleNamespace(window=None)]
+    partition = SimpleNamespace(topic="work", high_watermark=60)
+    leaders = [
+        SimpleNamespace(window=window, counts=counts, partition=partition)
+        for window in (SimpleNamespace(in_flight=15, start_offset=20), None)
+    ]
     sessions = SimpleNamespace(by_key={"a": None, "b": None, "c": None})
     return SimpleNamespace(
-        fetches=SimpleNamespace(share_partitions=leaders, sessions=sessions, counts=counts),
+        fetches=SimpleNamespace(share_partitions=leaders, sessions=sessions, counts=by_topic),
         coordinator=SimpleNamespace(shards=[SimpleNamespace(states=SimpleNamespace(by_key={1: None, 2: None}))] * 2),
     )
 

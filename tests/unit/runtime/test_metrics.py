@@ -251,6 +251,10 @@ def test_records_of_share_groups_are_counted_by_what_became_of_them() -> None:
     assert value(found, "kavka_share_partitions") == 1
     assert value(found, "kavka_share_records_in_flight") == 15
     assert value(found, "kavka_share_states") == 4
+    pair = {"group": "workers", "topic": "work"}
+    assert value(found, "kavka_share_group_waiting_records", **pair) == 40
+    assert value(found, "kavka_share_group_records_total", **pair, event="redelivered") == 5
+    assert value(found, "kavka_share_group_records_total", **pair, event="archived") == 1
 
 
 def test_transactions_are_counted_by_state_and_the_oldest_has_an_age() -> None:

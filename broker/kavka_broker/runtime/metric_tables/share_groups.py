@@ -20,6 +20,18 @@ SHARE_GROUPS: Final[tuple[Row, ...]] = (
         "Records of share groups: acquired, redelivered, accepted, released, archived, and expired (by their locks).",
     ),
     (
+        "kavka_share_group_waiting_records",
+        Kind.GAUGE,
+        ("group", "topic"),
+        "Offsets from the start of a group to the high watermark, over the share partitions that this broker serves.",
+    ),
+    (
+        "kavka_share_group_records_total",
+        Kind.COUNTER,
+        ("group", "topic", "event"),
+        "Records that a group was given again (redelivered), or gets no more though nobody accepted them (archived).",
+    ),
+    (
         "kavka_share_states",
         Kind.GAUGE,
         (),
