@@ -6,7 +6,7 @@ records that were held are delivered once more: what was not written down is not
 
 | anomaly | meaning |
 |---|---|
-| settled-again | a record is delivered after its acceptance or rejection was acknowledged, whoever leads by then |
+| settled-again | a leader by the newest image delivers a record whose acceptance or rejection was acknowledged before |
 | held-twice | a record is delivered while another member holds it, and nothing has ended that |
 | taken-away | a member's acceptance of a record is taken that another member holds |
 | count-fell | a record is delivered for the nth time, and was before, or was released after its nth delivery |
@@ -52,13 +52,18 @@ class Delivery:
 
 @dataclass(frozen=True, slots=True)
 class Asked:
-    """A fetch of a member: who asked when, what gave the answer, and whether the member's session is still the same."""
+    """A fetch of a member: who asked when, what gave the answer, and whether that led by the newest image all the time.
+
+    A leader that is cut off gives out for a while what its successor has settled, as in Apache Kafka; what is said of
+    it there is fenced.
+    """
 
     member: str
     place: Held
     asked: float
     told: float
     source: Source | None
+    is_current: bool = True
 
 
 class Deliveries:
@@ -97,10 +102,10 @@ class Deliveries:
                 self.deliveries[key] = Delivery(fetch.member, count, fetch.asked, fetch.told, fetch.source)
 
     def _amiss(self, fetch: Asked, key: Key, count: int) -> Iterator[str]:
-        if self.settled.get(key, fetch.asked) < fetch.asked:
+        if fetch.is_current and self.settled.get(key, fetch.asked) < fetch.asked:
             yield "settled-again"
         released_at, released_count = self.released.get(key, (fetch.asked, 0))
-        if released_at < fetch.asked and count <= released_count:
+        if fetch.is_current and released_at < fetch.asked and count <= released_count:
             yield f"count-fell (to {count}, was released after {released_count})"
         before = self.deliveries.get(key)
         if before is None or before.source is None or fetch.source is None:

@@ -76,6 +76,7 @@ class Sharer(Grouped):
     group_id = SHARE_GROUP
     record: Deliveries
     source_of: Callable[["Sharer", Held], Source | None]
+    is_current_leader: Callable[["Sharer", Held], bool]
     leads: Callable[[tuple[str, int]], int | None]
     session_ms, heartbeat_ms = 2_000, 300
     is_calm = False
@@ -184,6 +185,7 @@ class Sharer(Grouped):
         Unreachable.
         """
         asked, before = self.loop.time(), self.source_of(self, place)
+        was_current = self.is_current_leader(self, place)
         epoch = self._next_epoch()
         batches = [asking.AcknowledgementBatch(offset, offset, [kind]) for offset, kind in sorted(said.items())]
         partition = asking.FetchPartition(place[1], 0, batches)
@@ -206,7 +208,8 @@ class Sharer(Grouped):
         source = self.source_of(self, place)
         if before is None or source is None or before.window is not source.window:
             source = None  # which of them has given the records is not known
-        fetch = Asked(self.member_id, place, asked, self.loop.time(), source)
+        is_current = was_current and self.is_current_leader(self, place)
+        fetch = Asked(self.member_id, place, asked, self.loop.time(), source, is_current)
         for records in part.acquired_records:
             offsets = range(records.first_offset, records.last_offset + 1)
             self.record.acquires(fetch, offsets, records.delivery_count)
@@ -377,6 +380,7 @@ class Sharers(Workload):
         self.members = [self.as_client(Sharer, f"sharer{n}") for n in range(self.random.choice((2, 3, 4)))]
         for member in self.members:
             member.record, member.leads, member.source_of = self.record, self._leads, self._source_of
+            member.is_current_leader = self._is_current_leader
             member.session_ms = int(settings["group.share.session.timeout.ms"])
             member.heartbeat_ms = int(settings["group.share.heartbeat.interval.ms"])
         self._producers = [
@@ -416,6 +420,13 @@ class Sharers(Workload):
         if leader is None or leader.window is None or leader.is_closed:
             return None
         return Source(leader.window, session)
+
+    def _is_current_leader(self, member: Sharer, place: Held) -> bool:
+        """Whether the node that a member asks leads a partition by the newest image."""
+        address = member.known_leader((READ, place[1]))
+        topic = self.simulation.invariants.image.topics.by_id(place[0])
+        leader = None if topic is None else topic.partitions[place[1]].leader
+        return any(address is not None and node.host == address[0] and node.node_id == leader for node in self._nodes)
 
     def _is_open(self, delivery: Delivery) -> bool:
         """Whether the session goes on in which a record was given out."""

@@ -81,3 +81,14 @@ def test_a_count_that_falls_and_a_record_left_behind_are_found() -> None:
     record.is_answered(PLACE, {5: RELEASE}, {5: 1}, 1.1, 1.2)
     assert give(record, "a", 1.3, 1.4, count=1, window=OTHER_WINDOW) == ["count-fell"]
     assert [problem.partition(":")[0] for problem in record.forgotten([(PLACE, 5)])] == ["forgotten"]
+
+
+def test_a_leader_that_is_cut_off_may_give_out_what_its_successor_has_settled() -> None:
+    record = judge()
+    give(record, "a", 1.0, 1.1)
+    record.is_answered(PLACE, {5: ACCEPT}, {5: 1}, 1.2, 1.3)
+    source = Source(OTHER_WINDOW, "b")
+    record.acquires(Asked("b", PLACE, 2.0, 2.1, source, is_current=False), [5], 1)
+    assert not record.problems
+    record.acquires(Asked("b", PLACE, 2.2, 2.3, source), [5], 2)
+    assert [problem.partition(":")[0] for problem in record.problems] == ["settled-again"]
