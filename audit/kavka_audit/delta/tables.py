@@ -230,6 +230,8 @@ def _words(lake: Lake, problem: Exception) -> str:
         return " ".join(text.split())[:CHARACTERS_MAX]
     if any(mark in text for mark in OF_STORE):
         return lake.keeper.words(text)
+    if isinstance(problem, OSError) and problem.strerror:  # of this machine, as where there is no place for a file
+        return problem.strerror
     return (
         f"deltalake cannot read or write the table ({type(problem).__name__}): its log is damaged, or it is none that a"
         " run has made; put a copy of it back, or choose another prefix"

@@ -26,7 +26,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final, Protocol
 
-from kavka_audit.lake.own_files import CLAIM, MADE, PART, TABLES, is_range, is_whole, ranges, unfinished, unknown
+from kavka_audit.lake.own_files import (
+    CLAIM,
+    MADE,
+    MIRROR,
+    PART,
+    TABLES,
+    is_range,
+    is_whole,
+    ranges,
+    unfinished,
+    unknown,
+)
 
 __all__ = ["PART", "TABLES", "Keeper", "Lake", "LakeError", "Span", "covering", "damaged", "span_of"]
 
@@ -124,6 +135,9 @@ class Lake:
             except BlockingIOError:
                 raise LakeError(f"another run holds {self.directory}; wait for its end") from None
             self.lock = lock.fileno()
+            if self.keeper is None and (self.directory / MIRROR).exists():
+                words = "is a copy of a bucket, whose next run deletes what the bucket does not have"
+                raise LakeError(f"{self.directory} {words}; choose another place")
             with nullcontext() if self.keeper is None else self.keeper.held(self.directory):
                 self._claim(cluster_id)
                 if self.keeper is not None:

@@ -14,6 +14,8 @@ TABLES: Final = ("entries", "counts")
 CLAIM: Final = "lake.json"
 COUNTS_OF_ANSWERS: Final = "snapshot/answers.json"
 """What a run leaves for the next one to say what has changed."""
+MIRROR: Final = "kavka-mirror.json"
+"""Stands in a directory that is a copy of a store, of which nothing is lost with it."""
 MADE: Final = ("report.html", "lineage.jsonl", "metrics.prom", "quotas.yaml", "cut.parquet")
 """What a run writes beside the tables."""
 MAGIC: Final = b"PAR1"

@@ -27,7 +27,7 @@ from typing import Final
 from kavka_audit.lake.completeness_results import MARK
 from kavka_audit.lake.completeness_results import TABLE as VERDICTS
 from kavka_audit.lake.directory import PART, TABLES, LakeError, TablePlace, covering, span_of
-from kavka_audit.lake.own_files import CLAIM, COUNTS_OF_ANSWERS, ranges
+from kavka_audit.lake.own_files import CLAIM, COUNTS_OF_ANSWERS, MIRROR, ranges
 from kavka_audit.store.lease import Lease
 from kavka_audit.store.objects import Seen, Store
 
@@ -38,8 +38,6 @@ LARGE: Final = "entries"
 """The table of whose files a directory may have the names alone."""
 STAGED: Final = re.compile(rf"spark-[0-9a-f]{{32}}-[a-z_]+{re.escape(PART)}/")
 """What executors of Spark write beside the lake (`spark.storage`)."""
-MIRROR: Final = "kavka-mirror.json"
-"""Stands in a directory that is a copy of a store, of which nothing is lost with it."""
 DELTA_TABLES: Final = ("events", "dead_letters", "chains")
 OF_DELTA: Final = re.compile(
     r"part-[0-9]{5}-[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}-c[0-9]{3}(\.[a-z0-9]+)?\.parquet"
@@ -87,8 +85,8 @@ class Mirror:
         is_copy = not here or self._has_own_directory or here <= {seen.key for seen in self._store.list()}
         if has_tables or not is_copy:
             raise LakeError(
-                f"{directory} has a trail of its own, which is no copy of {self.name}; name another --work-directory, or"
-                " delete it where it is an old copy: it is fetched again"
+                f"{directory} has a trail of its own, which is no copy of {self.name}; name another --work-directory,"
+                " or delete it where it is an old copy: it is fetched again"
             )
         mark.write_text(json.dumps({"mirror_of": self.name}))
 

@@ -11,7 +11,7 @@ from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.tables import Tables
 from kavka_audit.engine import DUCKDB
-from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.directory import Lake, LakeError, TablePlace
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings
@@ -137,6 +137,27 @@ def test_a_lake_of_its_own_is_no_work_directory(objects: Objects, tmp_path: Path
     assert contents(whole) == kept
     assert all(Path(file).exists() for file in files.files())
     assert {*objects.kept} == {"lease.json"}
+
+
+def test_a_copy_is_no_lake_of_its_own(objects: Objects, tmp_path: Path) -> None:
+    """The next run of the store deleted what a run without it had taken in."""
+    takes_in(lake_of(objects, tmp_path / "work"), trail_of(4))
+    for table_format in ("delta", "parquet"):
+        lake = Lake(tmp_path / "work", table_format=table_format)
+        with pytest.raises(LakeError, match="is a copy of a bucket"), lake.held(CLUSTER):
+            pass
+
+
+def test_an_error_of_this_machine_is_none_of_the_table(
+    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def nowhere(*_: object, **__: object) -> None:
+        raise FileNotFoundError(2, "No such file or directory")
+
+    monkeypatch.setattr("kavka_audit.delta.tables.NamedTemporaryFile", nowhere)
+    monkeypatch.setattr(Connection, "table_place", lambda _: TablePlace(str(objects.tables), {}, "a certificate"))
+    with pytest.raises(LakeError, match=r"dead_letters: No such file or directory$"):
+        takes_in(lake_of(objects, tmp_path / "work"), trail_of(4))
 
 
 def test_a_copy_of_an_earlier_version_is_gone_on_with(objects: Objects, tmp_path: Path) -> None:
