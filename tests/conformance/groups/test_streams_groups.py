@@ -34,6 +34,7 @@ SESSION: Final = {
     "group.streams.heartbeat.interval.ms": "1000",
 }
 SOON: Final = {**SESSION, "group.streams.initial.rebalance.delay.ms": "0"}
+TASK: Final = re.compile(r"\[\d\]")
 RANDOM: Final = re.compile(r"127\.0\.0\.1:\d+ +\(\d\)|[\w-]{8}(?:-[\w-]{4}){3}-[\w-]{12}|\b[\w-]{22}\b")
 
 
@@ -194,7 +195,10 @@ def story(server: Server, directory: Path) -> dict[str, list[list[str]]]:
         said = {
             "list": lines_of(streams_groups(server.bootstrap, "--list")),
             "state": lines_of(streams_groups(server.bootstrap, "--list", "--state")),
-            "members": lines_of(streams_groups(server.bootstrap, "--describe", "--group", NAME, "--members")),
+            # Which thread runs which task goes by its random id.
+            "members": lines_of(
+                TASK.sub("[N]", streams_groups(server.bootstrap, "--describe", "--group", NAME, "--members"))
+            ),
             "offsets": lines_of(streams_groups(server.bootstrap, "--describe", "--group", NAME, "--offsets")),
         }
     eventually("all members are fenced", lambda: "Empty" in streams_groups(server.bootstrap, "--list", "--state"))
