@@ -3,7 +3,6 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kavka_broker.core.client_names import label_of
 from kavka_broker.core.share.runs import Run
 from kavka_broker.core.share.share_partition import Acquired
 from kavka_broker.core.share.state_batches import RecordState, StateBatch
@@ -56,7 +55,7 @@ class ShareCounts:
 
 class CountsByTopic:
     """The counts of groups in topics, of `PAIRS_MAX` pairs; those of others are in the total alone. A pair is forgotten
-    with the last share partition of its group here.
+    with the last share partition of its group here, whose name it shares.
     """
 
     def __init__(self) -> None:
@@ -65,7 +64,7 @@ class CountsByTopic:
 
     def of(self, group_id: str, topic: str) -> ShareCounts:
         """Return where records of a group in a topic are counted."""
-        pair = label_of(group_id), label_of(topic)
+        pair = group_id, topic
         if pair not in self.by_pair:
             if len(self.by_pair) >= PAIRS_MAX:
                 return self.total
@@ -74,5 +73,4 @@ class CountsByTopic:
 
     def forget(self, group_id: str) -> None:
         """Forget a group that has no share partition here."""
-        group = label_of(group_id)
-        self.by_pair = {pair: counts for pair, counts in self.by_pair.items() if pair[0] != group}
+        self.by_pair = {pair: counts for pair, counts in self.by_pair.items() if pair[0] != group_id}

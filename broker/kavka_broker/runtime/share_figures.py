@@ -3,6 +3,7 @@
 from collections import Counter
 
 from kavka_broker.coordinator.sharing import Sharing
+from kavka_broker.core.client_names import label_of
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.runtime.partition_figures import Sample
 
@@ -27,8 +28,12 @@ def share_samples(sharing: Sharing) -> Work[list[Sample]]:
         ("kavka_share_states", (), sum(len(shard.states.by_key) for shard in sharing.coordinator.shards)),
     ]
     found += [("kavka_share_records_total", (event,), count) for event, count in fetches.counts.total.by_event.items()]
-    for pair, counts in by_pair.items():
-        found.append(("kavka_share_group_waiting_records", pair, waiting[id(counts)]))
+    depths, records = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
+    for (group_id, topic), counts in by_pair.items():
+        labels = label_of(group_id), label_of(topic)  # which long names may have in common
+        depths[labels] += waiting[id(counts)]
         for event in ("redelivered", "archived"):
-            found.append(("kavka_share_group_records_total", (*pair, event), counts.by_event[event]))
+            records[*labels, event] += counts.by_event[event]
+    found += [("kavka_share_group_waiting_records", labels, depth) for labels, depth in depths.items()]
+    found += [("kavka_share_group_records_total", labels, count) for labels, count in records.items()]
     return found
