@@ -71,7 +71,7 @@ class KafkaProcesses(Kafka):
         """
         old = {port for node in self._harmed.isolated | self._harmed.full for port in self._ports()[node]}
         servers = [server for server in self._servers.split(",") if int(server.rpartition(":")[2]) not in old]
-        leader = leader_known_to(servers, topic, partition, LEADER_SECONDS_MAX)
+        leader = leader_known_to(servers or self._servers.split(","), topic, partition, LEADER_SECONDS_MAX)
         if leader is None:
             raise KafkaError(f"no broker that can know names a leader of partition {partition} of topic {topic}")
         return leader

@@ -10,7 +10,7 @@ from kavka_cli.local_clusters import add_state_directory, is_running, state_dire
 from kavka_cli.output import CommandError, complain, note, say
 from kavka_cli.resource_store import add_store, store_options
 from kavka_cli.schema_registry.decoding import Decoder
-from kavka_cli.schema_registry.registry_client import RegistryClient, RegistryError
+from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, RegistryClient, RegistryError
 from kavka_cli.target import Target, TargetOptions, add_client_properties, find_target, target_options
 from kavka_operator.optional_libraries import lacking
 from kavka_operator.platform.local.layout import clusters
@@ -31,8 +31,8 @@ def add_options(parser: ArgumentParser) -> None:
     add_client_properties(parser)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
     parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
-    words = "A schema registry with Confluent's API, by which records are decoded: https://[USER:PASSWORD@]HOST."
-    parser.add_argument("--registry", metavar="URL", help=words)
+    words = "A schema registry with Confluent's API, by which records are decoded (or $KAVKA_REGISTRY)."
+    parser.add_argument("--registry", metavar="URL", default=os.environ.get(REGISTRY_VARIABLE), help=words)
     words = f"The port on 127.0.0.1; 0 is any that is free ({PORT}, or a free one where it is taken)."
     parser.add_argument("--port", type=int, metavar="PORT", help=words)
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="Refresh interval (%(default)s).")

@@ -1,5 +1,6 @@
 """`kavka consume`: prints the records of a topic of any Kafka, as lines of JSON. It joins no group, and only reads."""
 
+import os
 import re
 import sys
 from argparse import ArgumentParser, Namespace
@@ -14,7 +15,7 @@ from kavka_cli.record_lines import as_line
 from kavka_cli.record_positions import begin_offsets, partitions_of
 from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.schema_registry.lines import LineDecoding
-from kavka_cli.schema_registry.registry_client import RegistryClient, RegistryError
+from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, RegistryClient, RegistryError
 from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.kafka.admin import AdminError
 
@@ -47,8 +48,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--grep", metavar="PATTERN", help=words)
     parser.add_argument("--max", type=int, metavar="N", help="End after so many records.")
     parser.add_argument("--follow", "-f", action="store_true", help="Go on at the end, until Ctrl-C.")
-    words = "A schema registry with Confluent's API, for Avro, Protobuf and JSON Schema: https://[USER:PASSWORD@]HOST."
-    parser.add_argument("--registry", metavar="URL", help=words)
+    words = "A schema registry with Confluent's API, for Avro, Protobuf and JSON Schema (or $KAVKA_REGISTRY)."
+    parser.add_argument("--registry", metavar="URL", default=os.environ.get(REGISTRY_VARIABLE), help=words)
     words = "Print json, or the value alone as it is, a line each."
     parser.add_argument("--output", "-o", choices=("json", "value"), default="json", help=words)
 

@@ -76,7 +76,9 @@ def add_options(parser: ArgumentParser) -> None:
     add_target(parser, has_pages=False)
     words = "Only this topic, partition by partition; may be given more than once."
     parser.add_argument("--topic", "-t", action="append", default=[], metavar="TOPIC", help=words)
-    words = "Look again after so many seconds, and show the records written a second, by the ends of the partitions."
+    words = (
+        "Look again after so many seconds, and show the offsets written a second: records, and markers of transactions."
+    )
     parser.add_argument("--rate", type=float, nargs="?", const=RATE_SECONDS, metavar="SECONDS", help=words)
     parser.add_argument("--output", "-o", choices=("table", "json", "name"), default="table", help="Output format.")
 
@@ -86,6 +88,8 @@ def run(options: Namespace) -> int:
     try:
         if options.rate is not None and not RATE_SECONDS_MIN <= options.rate <= RATE_SECONDS_MAX:
             raise CommandError(f"--rate is from {RATE_SECONDS_MIN:g} to {RATE_SECONDS_MAX:g} seconds")
+        if options.rate is not None and options.output == "name":
+            raise CommandError("--rate: names alone have none; write -o table or -o json")
         target = find_target(target_options(options))
         owners = None if options.bootstrap or options.command_config else _owners(target)
         found = _topics(target, options.topic, owners, options.rate or 0.0)
@@ -128,7 +132,9 @@ def _rate_text(rate: float | None) -> str:
 
 def partition_rows(topics: Topics) -> Iterator[list[str]]:
     """A line for each partition."""
-    yield ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "IN SYNC", "START", "END", "SIZE"]
+    has_rate = topics.later is not None
+    rate_head = ["RECORDS/S"] if has_rate else []
+    yield ["TOPIC", "PARTITION", "LEADER", "REPLICAS", "IN SYNC", "START", "END", *rate_head, "SIZE"]
     for partition in (partition for several in topics.by_name().values() for partition in several):
         size = topics.sizes.get(partition.key)
         yield [
@@ -139,6 +145,7 @@ def partition_rows(topics: Topics) -> Iterator[list[str]]:
             ",".join(map(str, partition.isr)),
             units.exact(topics.starts.get(partition.key)),
             units.exact(topics.ends.get(partition.key)),
+            *([_rate_text(topics.records_per_second([partition]))] if has_rate else []),
             units.UNKNOWN if size is None else units.size(size),
         ]
 

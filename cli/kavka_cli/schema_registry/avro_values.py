@@ -22,6 +22,8 @@ PARTS_MAX: Final = 50_000
 """The values in one value: fields, elements, and what is in them."""
 SECONDS_MAX: Final = 2.0
 PARTS_PER_LOOK: Final = 64
+SCHEMA_CHARACTERS_MAX: Final = 128 * 1024
+"""The library reads a schema in a time that grows with the square of its fields."""
 DECIMAL_BYTES_MAX: Final = 1_024
 """A decimal is made of its bytes in a time that grows with their square."""
 
@@ -31,7 +33,10 @@ class TooMuchError(ValueError):
 
 
 def avro_reader(schema: Schema) -> Callable[[bytes], Any]:
-    """Make the function that reads a value. Raises AvroException for what is no schema."""
+    """Make the function that reads a value. Raises AvroException for what is no schema, and TooMuchError."""
+    size = len(schema.text) + sum(len(reference.text) for reference in schema.references)
+    if size > SCHEMA_CHARACTERS_MAX:
+        raise TooMuchError(f"it has {size:,} characters, and {SCHEMA_CHARACTERS_MAX:,} are the most that are read")
     names = avro.name.Names(validate_names=False)
     for reference in schema.references:
         _parse(reference.text, names)

@@ -40,7 +40,10 @@ class LineDecoding:
     def value_text(self, record: Any) -> str | None:
         """The decoded value as JSON; None where it stays as it is."""
         decoded = self._decoder.decode(record.value)
-        return None if decoded is None or decoded.problem else as_json(decoded)
+        if decoded is None:
+            return None
+        self._tell(decoded.problem)
+        return None if decoded.problem else as_json(decoded)
 
     def _decoded(self, record: Any) -> Iterator[tuple[str, Decoded]]:
         for part in PARTS:

@@ -14,9 +14,13 @@ import urllib.error
 import urllib.request
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 from urllib.parse import SplitResult, quote, unquote, urlsplit, urlunsplit
 
+T = TypeVar("T")
+
+REGISTRY_VARIABLE: Final = "KAVKA_REGISTRY"
+"""The environment variable with the URL: other users see the words of a command, and a password among them."""
 TIMEOUT_SECONDS: Final = 5.0
 ANSWER_SECONDS_MAX: Final = 10.0
 ANSWER_BYTES_MAX: Final = 4 * 1024 * 1024
@@ -72,7 +76,13 @@ class RegistryClient:
         self._failure: tuple[float, str] | None = None  # until when the registry is left alone, and why
 
     def schema(self, schema_id: int) -> Schema:
-        """Fetch a schema, and those that it names. Raises RegistryError."""
+        """Fetch a schema, and those that it names, all within one time. Raises RegistryError."""
+        try:
+            return in_time(lambda: self._schema(schema_id), ANSWER_SECONDS_MAX)
+        except TimeoutError as error:
+            raise self._failed(f"{self.url} does not answer: {error}") from None
+
+    def _schema(self, schema_id: int) -> Schema:
         found = self._ask(f"/schemas/ids/{schema_id}", f"schema {schema_id}")
         kind, text = found.get("schemaType") or "AVRO", found.get("schema")
         if not isinstance(text, str) or not isinstance(kind, str):
@@ -102,7 +112,7 @@ class RegistryClient:
         if self._failure is not None and self._clock() < self._failure[0]:
             raise RegistryError(self._failure[1])
         try:
-            body = in_time(lambda: self._fetch(path), ANSWER_SECONDS_MAX)
+            body = self._fetch(path)
         except urllib.error.HTTPError as error:
             error.close()
             if error.code == NOT_FOUND:
@@ -139,25 +149,26 @@ class _NoRedirects(urllib.request.HTTPRedirectHandler):
         """Follow none."""
 
 
-def in_time(work: Callable[[], bytes], seconds_max: float) -> bytes:
+def in_time(work: Callable[[], T], seconds_max: float) -> T:
     """The result of work that waits for another, or its error. Raises TimeoutError; the thread then goes on without us:
     a timeout of a socket is for each piece, and there may be many.
     """
-    results: list[bytes | BaseException] = []
+    results: list[T] = []
+    errors: list[BaseException] = []
 
     def run() -> None:
         try:
             results.append(work())
         except BaseException as error:  # noqa: BLE001 - raised for the one who waits
-            results.append(error)
+            errors.append(error)
 
     thread = threading.Thread(target=run, name="schema registry", daemon=True)
     thread.start()
     thread.join(seconds_max)
+    if errors:
+        raise errors[0]
     if not results:
         raise TimeoutError(f"not within {seconds_max:.0f} s")
-    if isinstance(results[0], BaseException):
-        raise results[0]
     return results[0]
 
 

@@ -73,6 +73,8 @@ def test_the_only_broker_is_killed(kafka_process):
     kafka_process.faults.drop("Produce", times=2)
     produce(kafka_process, topic)
     assert len(kafka_process.faults.played) == 2
+    full = kafka_process.fill_disk(leader_of=topic)
+    assert kafka_process.leader(topic) == full
 
 
 def test_a_leader_dies_and_another_hangs(kafka_cluster):

@@ -4,6 +4,7 @@ import base64
 import json
 import struct
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -12,7 +13,7 @@ from hypothesis import strategies as st
 
 from kavka_cli.schema_registry import registry_client
 from kavka_cli.schema_registry.decoding import READERS_MAX, Decoded, Decoder, plain
-from kavka_cli.schema_registry.lines import as_json
+from kavka_cli.schema_registry.lines import LineDecoding, as_json
 from kavka_cli.schema_registry.registry_client import Reference, RegistryClient, RegistryError, Schema, SchemaError
 from kavka_cli.schema_registry.wire_format import INDEXES_MAX, WireFormatError, message_indexes, unframe
 
@@ -118,6 +119,15 @@ def test_half_a_pair_of_a_text_is_printed() -> None:
     assert "a number of" in str(decoder(Schema(7, "JSON", "{}"))[0].decode(framed(7, b"9" * 3_000)))
 
 
+def test_a_reason_is_told_once_also_where_values_alone_are_printed(capsys: pytest.CaptureFixture[str]) -> None:
+    lines = LineDecoding(decoder(Schema(7, "JSON", "{}"))[0])
+    values = [
+        lines.value_text(SimpleNamespace(value=data)) for data in (framed(9, b""), framed(9, b""), framed(7, b"1"))
+    ]
+    assert values == [None, None, "1"]
+    assert capsys.readouterr().err == "not decoded: no schema 9\n"
+
+
 def test_values_are_what_json_has() -> None:
     assert json.dumps(plain({"a": [float("nan"), b"\xff", b"x", 1.5, (None, True)]})) == (
         '{"a": ["nan", {"base64": "/w=="}, "x", 1.5, [null, true]]}'
@@ -184,6 +194,15 @@ def test_few_bytes_become_no_more_than_a_bound(schema: Any, monkeypatch: pytest.
     found = decoder(Schema(7, "AVRO", json.dumps(schema)))[0].decode(framed(7, b"\xd0\x0f" + bytes(1_001)))
     assert found is not None
     assert "more than 500 values" in found.problem
+
+
+def test_an_avro_schema_has_a_bound() -> None:
+    avro_values = pytest.importorskip("kavka_cli.schema_registry.avro_values")
+    fields = [{"name": f"f{number}", "type": "int"} for number in range(avro_values.SCHEMA_CHARACTERS_MAX // 20)]
+    wide = {"type": "record", "name": "W", "fields": fields}
+    found = decoder(Schema(7, "AVRO", json.dumps(wide)))[0].decode(framed(7, b"\0"))
+    assert found is not None
+    assert "are the most that are read" in found.problem
 
 
 def test_a_decimal_has_a_bound() -> None:

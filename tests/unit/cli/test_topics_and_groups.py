@@ -36,6 +36,8 @@ def test_the_rate_is_that_of_the_ends() -> None:
     head, *rows = topics.topic_rows(moved)
     assert (head[5], [row[5] for row in rows]) == ("RECORDS/S", ["2.0", "?"])
     assert [one["recordsPerSecond"] for one in topics.as_documents(moved)] == [2.0, None]
+    head, *rows = topics.partition_rows(moved)
+    assert (head[7], [row[7] for row in rows]) == ("RECORDS/S", ["2.0", "36.0", "?"])
     assert [one["recordsPerSecond"] for one in topics.as_documents(FOUND)] == [None, None]
 
 
