@@ -84,7 +84,10 @@ NOTES = """\
   for internal topics heartbeats sooner than in Apache Kafka. One whose answer was lost hears of its tasks again; in
   4.3.1 it does not, and runs none of them. Standbys are placed wherever there are processes for them (KAFKA-20899).
   What is wrong with a topology is STREAMS_INVALID_TOPOLOGY also where Apache Kafka answers UNKNOWN_SERVER_ERROR; it may
-  name 10,000 topics, each as the source of one subtopology, and have 100,000 tasks.
+  name 10,000 topics, each as the source of one subtopology, and have 100,000 tasks. Repartition topics that are
+  copartitioned among themselves take the fixed number of partitions of their own group; 4.3.1 looks at those of the
+  whole topology. Endpoints name partitions that exist alone, and ListGroups finds groups by the state NotReady, which
+  4.3.1 knows as not_ready there.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.

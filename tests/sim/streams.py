@@ -2,7 +2,8 @@
 
 A member does what Kafka Streams does. It joins with the topology, owns only what it was assigned, gives up what it has
 to and says so in its next heartbeat, and forgets everything when it is fenced. Where an answer is lost it says
-everything again. Members leave, crash, sleep past their session, and come back; the threads of a process share its id.
+everything again. Some keep what they have to give up until they are fenced. Members leave, crash, sleep past their
+session, and come back; the threads of a process share its id.
 Source topics come, go and grow, and internal topics are deleted under the application, which has them created again.
 `task_holdings` says what must never be.
 
@@ -58,6 +59,8 @@ CHANGELOGS: Final = ("spare-application-1-changelog", "spare-application-2-chang
 INTERNAL: Final = (REPARTITION, *CHANGELOGS)
 STATEFUL: Final = frozenset({b"1", b"2"})
 LEAVES: Final = -1
+NEVER: Final = float("inf")
+LATE_MAX: Final = 3  # heartbeats of a member that keeps what it had to give up, before its coordinator runs the timer
 #: Of a session, for which a member that hears nothing has what it has: a coordinator's clock may run a tenth too fast.
 SHARE_OF_SESSION: Final = 0.88
 AGREED_SECONDS_MAX: Final = 40.0
@@ -116,7 +119,9 @@ class StreamThread(Grouped):
         self._says_all = True
         self._said: tuple[frozenset[Held], frozenset[Held]] | None = None
         self._revoked_at = self._unheard_since = 0.0
-        self._heard_until = float("inf")
+        self._heard_until = NEVER
+        self._told: tuple[float, int | None] = (0.0, None)  # when, and in which term, it was told to give something up
+        self._late = 0
 
     def _is_fenced(self) -> None:
         """Forget everything: others may have it."""
@@ -134,7 +139,7 @@ class StreamThread(Grouped):
                     self._is_fenced()  # as many clients do; the others ask
                 await self._beat()
                 await self._reconcile()
-                if not self.is_calm and self.random.random() < self._restlessness:
+                if not self.is_calm and self._revoked_at != NEVER and self.random.random() < self._restlessness:
                     await self._go_astray()
             except Again as why:
                 self.doing = f"again: {why}"
@@ -180,9 +185,21 @@ class StreamThread(Grouped):
             self.record.statuses[StatusCode(status.status_code).name] += 1
         if answer.active_tasks is not None:
             self._is_assigned(tasks_of(answer.active_tasks), tasks_of(answer.standby_tasks))
+        if self._revoked_at == NEVER:
+            self._keeps(asked, term if is_current else None, is_told=answer.active_tasks is not None)
         self._unheard_since = 0.0
         until = self._heard_until if is_current else None
         self.record.runs(self.name, self.process_id, self.active, self.copies, now, until)
+
+    def _keeps(self, asked: float, term: int | None, *, is_told: bool) -> None:
+        """Heartbeat with what it had to give up: a coordinator fences it, which counts the time from when it leads."""
+        told_at, told_in = self._told
+        if is_told or term is None or term != told_in:
+            self._told, self._late = (asked, term), 0
+        elif asked > told_at + self.rebalance_ms / 1000 / SHARE_OF_SESSION + 1.0:
+            self._late += 1
+            if self._late > LATE_MAX:
+                self.record.object(f"stuck-revocation: {self.member_id} keeps its tasks, and is not fenced")
 
     @property
     def _session_seconds(self) -> float:
@@ -203,7 +220,9 @@ class StreamThread(Grouped):
             self.active, self.copies = active, copies
             self._revoked_at = 0.0
         elif not self._revoked_at:
-            self._revoked_at = self.loop.time() + self.random.choice((0.0, 0.0, 0.3, self.rebalance_ms / 1000))
+            # One in eight gives nothing up, and heartbeats on: its coordinator has to fence it.
+            delays = (0.0, 0.3, self.rebalance_ms / 1000, NEVER)
+            self._revoked_at = self.loop.time() + self.random.choices(delays, (4, 2, 1, 1))[0]
             # The coordinator may have heard of the first heartbeat that was not answered.
             deadline = self._unheard_since + self.rebalance_ms * SHARE_OF_SESSION / 1000
             self.record.is_to_revoke(self.name, deadline)

@@ -11,6 +11,7 @@ bytes, and its partition. Standbys are had likewise, and the threads of a proces
 | two-owners | the coordinator has a task active at two members, or has two of them as its target |
 | target-beside | a target has a task twice in one process |
 | target-lacks | a target of the group's epoch lacks an active task, or a standby that there is a process for |
+| stuck-revocation | a member keeps what it has to give up for longer than its rebalance timeout, and is not fenced |
 | epoch-back, epoch-ahead, epoch-lost | as in `holdings` |
 | unbalanced | at the end a task has no member, or members have more than their share |
 """

@@ -113,6 +113,11 @@ def sessions_of_threads_never_end(patch: Patch) -> None:
     patch.setattr(MemberFencing, "_expired", lambda *_: None)
 
 
+@tooth("a stream thread may keep forever what it has to give up", "pause", 10, workloads="streams", hectic=True)
+def revocations_have_no_end(patch: Patch) -> None:
+    patch.setattr(StreamsGroups, "_expect_revocation", lambda *_: None)
+
+
 @tooth("a new coordinator waits for no stream thread's session", "kill", 10, workloads="streams", hectic=True)
 def sessions_of_threads_end_with_their_coordinator(patch: Patch) -> None:
     def expect_nothing(self: StreamsGroups) -> Iterable[int]:
