@@ -7,11 +7,13 @@ the nodes, where its brokers are on all of them, and uncordons them.
 """
 
 import os
+import subprocess
+from dataclasses import dataclass
 from pathlib import Path
 
 from e2e.clusters.kubernetes import BUILT, Kubernetes
 from e2e.images import NEXT_TAG, TAG, TARGETS, named_in, pushed
-from e2e.machine import CACHE, IMAGES, run
+from e2e.machine import IMAGES, run
 from tools.kube.programs import program
 
 OURS = (
@@ -20,43 +22,49 @@ OURS = (
 )
 
 
+@dataclass(slots=True)
+class GivenCluster:
+    """A cluster that others may use too. What is deleted at the end was missing when this very process began."""
+
+    kubeconfig: Path
+    repository: str
+    is_begun: bool = False
+
+    def up(self) -> None:
+        """Find the cluster, and give its registry the images. Raises SystemExit."""
+        if not self.kubeconfig.is_file():
+            problem = f"CLUSTER=kubeconfig finds no {self.kubeconfig}; set KUBECONFIG to the one file of your cluster"
+            raise SystemExit(f"error: {problem}")
+        try:
+            found = self.kubectl("get", *OURS, "--ignore-not-found", "--output", "name").split()
+        except subprocess.CalledProcessError:
+            raise SystemExit(f"error: the cluster of {self.kubeconfig} does not answer") from None
+        if found:
+            problem = f"the cluster has {', '.join(found)}, which the tests would replace and delete"
+            raise SystemExit(f"error: {problem}; if a former run has left them, delete them yourself")
+        self.is_begun = True
+        if self.repository != BUILT:
+            push_all(self.repository)
+
+    def down(self) -> None:
+        """Delete the definitions, which Helm keeps, and the operator's namespace."""
+        if self.is_begun:
+            self.kubectl("delete", *OURS, "--ignore-not-found")
+
+    def kubectl(self, *arguments: str) -> str:
+        """Return what kubectl prints. Raises CalledProcessError."""
+        return run(program("kubectl"), "--kubeconfig", self.kubeconfig, *arguments)
+
+
 def described() -> Kubernetes:
     """Return the cluster of the file that KUBECONFIG names, or of the one that kubectl takes by itself."""
     kubeconfig = Path(os.environ.get("KUBECONFIG") or Path.home() / ".kube" / "config")
-    repository = os.environ.get("REGISTRY", "").rstrip("/") or BUILT
-    return Kubernetes(kubeconfig, lambda: up(kubeconfig, repository), lambda: down(kubeconfig), repository)
+    given = GivenCluster(kubeconfig, os.environ.get("REGISTRY", "").rstrip("/") or BUILT)
+    return Kubernetes(kubeconfig, given.up, given.down, given.repository)
 
 
-def kubectl(kubeconfig: Path) -> tuple[str, ...]:
-    """Return the beginning of a command line."""
-    return str(program("kubectl")), "--kubeconfig", str(kubeconfig)
-
-
-def mark(kubeconfig: Path) -> Path:
-    """Return the file that is there once a cluster was seen without `OURS`: what it has of them is the tests'."""
-    uid = run(*kubectl(kubeconfig), "get", "namespace", "kube-system", "--output", "jsonpath={.metadata.uid}")
-    return CACHE / f"given-cluster-{uid}"
-
-
-def down(kubeconfig: Path) -> None:
-    """Delete the definitions, which Helm keeps, where `up` has seen that there were none."""
-    if kubeconfig.is_file() and mark(kubeconfig).exists():
-        run(*kubectl(kubeconfig), "delete", *OURS, "--ignore-not-found")
-        mark(kubeconfig).unlink()
-
-
-def up(kubeconfig: Path, repository: str) -> None:
-    """Find the cluster, and give its registry the images. Raises SystemExit."""
-    if not kubeconfig.is_file():
-        raise SystemExit(
-            f"error: CLUSTER=kubeconfig finds no {kubeconfig}; set KUBECONFIG to the one file of your cluster"
-        )
-    found = run(*kubectl(kubeconfig), "get", *OURS, "--ignore-not-found", "--output", "name").split()
-    if found and not mark(kubeconfig).exists():
-        raise SystemExit(f"error: {', '.join(found)} is in the cluster already; the tests would replace and delete it")
-    mark(kubeconfig).touch()
-    if repository == BUILT:
-        return
+def push_all(repository: str) -> None:
+    """Push the images that were built, and the other name that a roll takes."""
     for archive in sorted(IMAGES.glob("*.tar")):
         if archive.stem == "pause":
             continue  # the own node's
