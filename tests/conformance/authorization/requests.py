@@ -4,6 +4,7 @@ from importlib import import_module
 from typing import Any, Final
 
 from kavka_broker.protocol.message import Message
+from kavka_broker.protocol.messages.streams_group_heartbeat_request import Subtopology, Topology
 from kavka_broker.protocol.records.record import build_batch
 
 TOPIC, OTHER, GROUP = "secret", "nowhere", "g"
@@ -44,6 +45,7 @@ def on_broker(topic_id: bytes) -> dict[str, tuple[Message, int]]:
         **of_administrators(topic_id),
         **of_share_groups(topic_id),
         **of_share_states(topic_id),
+        **of_streams_groups(),
     }
 
 
@@ -157,6 +159,18 @@ def of_share_states(topic_id: bytes) -> dict[str, tuple[Message, int]]:
         "summarize share states": (of("read_share_group_state_summary", group_id=GROUP, topics=[summary]), 0),
         "delete share states": (states("delete"), 0),
     }
+
+
+def of_streams_groups() -> dict[str, tuple[Message, int]]:
+    """Return the requests of streams groups."""
+    nothing: dict[str, Any] = {"active_tasks": [], "standby_tasks": [], "warmup_tasks": []}
+    member = {"member_id": "m", "rebalance_timeout_ms": 9, "process_id": "p", "client_tags": [], **nothing}
+    topology = Topology(0, [Subtopology("0", [TOPIC])])
+    return {
+        "streams group heartbeat": (of("streams_group_heartbeat", group_id="of streams", topology=topology, **member), 0),
+        "describe streams groups": (of(
+            "streams_group_describe", group_ids=[GROUP, "h"], include_authorized_operations=True), 0),
+    }  # fmt: skip
 
 
 def of_administrators(topic_id: bytes) -> dict[str, tuple[Message, int]]:

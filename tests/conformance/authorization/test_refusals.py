@@ -75,8 +75,9 @@ def guarded(directory: Path, rules: list[AclCreation]) -> Iterator[Both]:
     settings = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
     settings |= {f"share.coordinator.state.topic.{name}": "1" for name in ("replication.factor", "min.isr")}
     with running_both(directory, settings) as pair:
-        share_groups = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("share.version", 1)])
-        assert not ask(pair.kavka.address, share_groups, UpdateFeaturesResponse).error_code
+        experiments = [FeatureUpdateKey("share.version", 1), FeatureUpdateKey("streams.version", 1)]
+        upgrade = UpdateFeaturesRequest(feature_updates=experiments)
+        assert not ask(pair.kavka.address, upgrade, UpdateFeaturesResponse).error_code
         pair.ask(CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), CreateTopicsResponse)
         for said in pair.ask(CreateAclsRequest([*rules, *RULES]), CreateAclsResponse):
             assert {result.error_code for result in said.results} == {0}
