@@ -435,6 +435,8 @@ class Coordinated(Workload):
             is_former, said = self.random.random() < 0.5, self.shape.has_former_producers
             producer.is_former = is_former if said is None else said
             producer.record, producer.fates, producer.owners = self.record, self.fates, self.owners
+            # As another workload has drawn: they may have expired.
+            producer.asks_offsets = "offsets.retention.minutes" not in self.shape.settings
             self.transactional.append(producer)
         return [*self.transactional, *(self._reader(f"committed reader {place[1]}", [place]) for place in PLACES)]
 
