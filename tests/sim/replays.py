@@ -19,10 +19,10 @@ from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final, NamedTuple
 
-from kavka_broker.coordinator.group_loading import load as load_groups
-from kavka_broker.coordinator.group_shard import Shard
-from kavka_broker.coordinator.share_loading import load as load_shares
-from kavka_broker.coordinator.transaction_loading import load as load_transactions
+from kavka_broker.coordinator.groups.group_loading import load as load_groups
+from kavka_broker.coordinator.groups.group_shard import Shard
+from kavka_broker.coordinator.share.share_loading import load as load_shares
+from kavka_broker.coordinator.transactions.transaction_loading import load as load_transactions
 from kavka_broker.core.cleaning.selection import DirtyRange
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.image import GroupImage

@@ -5,7 +5,7 @@ from dataclasses import replace
 from typing import Any
 
 from kavka_broker.controller.sessions import Sessions
-from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.group import membership
 from kavka_broker.core.group import offsets as group_offsets
 from kavka_broker.core.group.effects import TimerKind

@@ -4,10 +4,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.coordinator import consumer_groups
-from kavka_broker.coordinator.consumer_groups import ConsumerGroups
-from kavka_broker.coordinator.group_commands import Heard, Outcome
-from kavka_broker.coordinator.member_fencing import MemberFencing
+from kavka_broker.coordinator.groups import consumer_groups
+from kavka_broker.coordinator.groups.consumer_groups import ConsumerGroups
+from kavka_broker.coordinator.groups.group_commands import Heard, Outcome
+from kavka_broker.coordinator.groups.member_fencing import MemberFencing
 from kavka_broker.core.consumer_group import committing, heartbeat, records
 from kavka_broker.core.consumer_group.heartbeat import Change, View
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember

@@ -4,12 +4,12 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.coordinator import transaction_coordinator, transaction_loading, transaction_shard
-from kavka_broker.coordinator.group_loading import Latest
+from kavka_broker.coordinator.groups.group_loading import Latest
+from kavka_broker.coordinator.groups.transactional_offsets import Staging
 from kavka_broker.coordinator.led_partition import LoadablePartition
-from kavka_broker.coordinator.marker_sender import MarkerSender, Owed
-from kavka_broker.coordinator.transaction_shard import TransactionShard
-from kavka_broker.coordinator.transactional_offsets import Staging
+from kavka_broker.coordinator.transactions import transaction_coordinator, transaction_loading, transaction_shard
+from kavka_broker.coordinator.transactions.marker_sender import MarkerSender, Owed
+from kavka_broker.coordinator.transactions.transaction_shard import TransactionShard
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.partition.producer_state import Producer, ProducerStates

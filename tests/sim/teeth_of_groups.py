@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable
 
-from kavka_broker.coordinator.deleted_topics import DeletedTopics
+from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects
 from kavka_broker.core.group.rebalance import keep_alive

@@ -4,9 +4,9 @@ import asyncio
 from collections.abc import Callable
 from typing import Any
 
-from kavka_broker.coordinator import consumer_groups, group_commands
-from kavka_broker.coordinator.consumer_groups import ConsumerGroups
-from kavka_broker.coordinator.group_commands import Command, Heard, Outcome
+from kavka_broker.coordinator.groups import consumer_groups, group_commands
+from kavka_broker.coordinator.groups.consumer_groups import ConsumerGroups
+from kavka_broker.coordinator.groups.group_commands import Command, Heard, Outcome
 from kavka_broker.core.consumer_group import classic_members, downgrade, heartbeat, upgrade
 from kavka_broker.core.consumer_group.heartbeat import Change
 from kavka_broker.core.consumer_group.records import expression_tombstone

@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from kavka_broker.coordinator.group_commands import Outcome, ShareHeard
-from kavka_broker.coordinator.share_groups import ShareGroups
-from kavka_broker.coordinator.share_state_client import ReadState, ShareStateClient
+from kavka_broker.coordinator.groups.group_commands import Outcome, ShareHeard
+from kavka_broker.coordinator.groups.share_groups import ShareGroups
+from kavka_broker.coordinator.share.share_state_client import ReadState, ShareStateClient
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.share.runs import Change, Run
 from kavka_broker.core.share.share_partition import Acquisition, ShareLimits, SharePartition

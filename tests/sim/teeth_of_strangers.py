@@ -7,7 +7,7 @@ takes a run to its end, and has no place in every `make test`.
 from collections.abc import Iterable
 from typing import Any
 
-from kavka_broker.coordinator.group_loading import Latest
+from kavka_broker.coordinator.groups.group_loading import Latest
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group import rebalance
 from kavka_broker.core.group.state import ClassicGroup

@@ -4,9 +4,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.coordinator.group_commands import Outcome, StreamsHeard
-from kavka_broker.coordinator.member_fencing import MemberFencing
-from kavka_broker.coordinator.streams_groups import StreamsGroups
+from kavka_broker.coordinator.groups.group_commands import Outcome, StreamsHeard
+from kavka_broker.coordinator.groups.member_fencing import MemberFencing
+from kavka_broker.coordinator.groups.streams_groups import StreamsGroups
 from kavka_broker.core.group import image
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.records import KeyedRecord

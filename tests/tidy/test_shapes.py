@@ -48,7 +48,7 @@ LONG_SIGNATURES: Final = {
     "quorum.py::Quorum.__init__": 10,
     "record.py::build_batch": 11,
     "recovery.py::open_log": 10,
-    "registry.py::api": 11,
+    "registry.py::api": 12,
     "run.py::refresh": 9,
     "raft_driver.py::RaftDriver.__init__": 10,
     "offset_expiration.py::OffsetExpiration.__init__": 8,

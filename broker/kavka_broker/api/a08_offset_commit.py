@@ -13,7 +13,7 @@ in 10.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 from kavka_broker.coordinator.internal_topic import InternalTopic
-from kavka_broker.coordinator.share_coordinator import check_coordinator_key
+from kavka_broker.coordinator.share.share_coordinator import check_coordinator_key
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC, SHARE_STATE_TOPIC, TRANSACTIONS_TOPIC
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest

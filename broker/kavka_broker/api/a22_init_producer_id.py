@@ -14,8 +14,8 @@ unstable in Kafka 4.3: `unstable.api.versions.enable` switches it on.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.late_requests import LateRequestError
-from kavka_broker.coordinator.transaction_coordinator import FencedError
+from kavka_broker.coordinator.transactions.late_requests import LateRequestError
+from kavka_broker.coordinator.transactions.transaction_coordinator import FencedError
 from kavka_broker.core.audit.changes import transaction_aborted
 from kavka_broker.core.transaction.producers import Init
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -10,8 +10,8 @@
 Versions: members from 3, flexible from 3, TRANSACTION_ABORTABLE from 4, the partition is added from 5.
 """
 
-from kavka_broker.coordinator.group_shard import Shard
-from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.coordinator.groups.group_shard import Shard
+from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.core.partition.producer_state import ProducerStates

@@ -10,8 +10,8 @@ Versions: flexible from 2.
 import asyncio
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.group_shard import Shard
-from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.coordinator.groups.group_shard import Shard
+from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_groups_request import DeleteGroupsRequest
 from kavka_broker.protocol.messages.delete_groups_response import DeletableGroupResult, DeleteGroupsResponse

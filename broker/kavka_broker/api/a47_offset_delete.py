@@ -9,7 +9,7 @@ Versions: 0.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.offset_delete_request import OffsetDeleteRequest, OffsetDeleteRequestTopic
 from kavka_broker.protocol.messages.offset_delete_response import (

@@ -24,8 +24,8 @@ Versions: flexible from 0; from 1 the client makes the member id, and may name a
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.consumer_groups import is_served
-from kavka_broker.coordinator.group_commands import Heard
+from kavka_broker.coordinator.groups.consumer_groups import is_served
+from kavka_broker.coordinator.groups.group_commands import Heard
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_heartbeat
 from kavka_broker.core.consumer_group.heartbeat import Change
 from kavka_broker.loop.slices import Cost, Work

@@ -8,7 +8,7 @@ Versions: flexible from 0, the type of each member from 1.
 
 from collections.abc import Collection, Mapping
 
-from kavka_broker.coordinator.consumer_groups import is_served
+from kavka_broker.coordinator.groups.consumer_groups import is_served
 from kavka_broker.core.consumer_group.heartbeat import preferred_assignor
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember
 from kavka_broker.core.metadata.image.topics import Topics

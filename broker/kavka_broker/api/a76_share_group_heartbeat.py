@@ -17,8 +17,8 @@ Versions: 1, flexible.
 
 from collections.abc import Awaitable
 
-from kavka_broker.coordinator.group_commands import ShareHeard
-from kavka_broker.coordinator.share_groups import is_served
+from kavka_broker.coordinator.groups.group_commands import ShareHeard
+from kavka_broker.coordinator.groups.share_groups import is_served
 from kavka_broker.core.share_group.checks import ShareHeartbeat, check_heartbeat
 from kavka_broker.core.share_group.heartbeat import ShareChange
 from kavka_broker.loop.slices import Cost, Work

@@ -8,7 +8,7 @@ Versions: 1, flexible.
 """
 
 from kavka_broker.api.a15_describe_groups import EVERY_OPERATION
-from kavka_broker.coordinator.share_groups import is_served
+from kavka_broker.coordinator.groups.share_groups import is_served
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.core.share_group.state import ShareGroup, ShareMember
 from kavka_broker.loop.slices import Cost, Work

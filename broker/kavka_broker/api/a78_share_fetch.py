@@ -20,8 +20,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from kavka_broker.api.a01_fetch import denial, withholding
-from kavka_broker.coordinator.share_fetches import Outcome, Refuses, ShareFetch
-from kavka_broker.coordinator.share_leader import Fetched
+from kavka_broker.coordinator.share.share_fetches import Outcome, Refuses, ShareFetch
+from kavka_broker.coordinator.share.share_leader import Fetched
 from kavka_broker.core.metadata.image.leader_hint import endpoint_of, leader_of
 from kavka_broker.core.share.sessions import FINAL_EPOCH, INITIAL_EPOCH, SessionKey, ShareSession
 from kavka_broker.loop.slices import Cost, Work, at_once

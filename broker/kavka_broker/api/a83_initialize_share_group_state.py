@@ -10,7 +10,7 @@ The sender is a broker of the cluster.
 Versions: flexible, one.
 """
 
-from kavka_broker.coordinator.share_state_requests import serve
+from kavka_broker.coordinator.share.share_state_requests import serve
 from kavka_broker.protocol.messages.initialize_share_group_state_request import InitializeShareGroupStateRequest
 from kavka_broker.protocol.messages.initialize_share_group_state_response import InitializeShareGroupStateResponse
 from kavka_broker.request.broker import Broker, Client

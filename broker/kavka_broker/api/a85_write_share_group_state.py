@@ -11,7 +11,7 @@ The sender is a broker of the cluster.
 Versions: flexible; the count of records that are done within the window from 1.
 """
 
-from kavka_broker.coordinator.share_state_requests import serve
+from kavka_broker.coordinator.share.share_state_requests import serve
 from kavka_broker.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
 from kavka_broker.protocol.messages.write_share_group_state_response import WriteShareGroupStateResponse
 from kavka_broker.request.broker import Broker, Client

@@ -9,7 +9,7 @@ The sender is a broker of the cluster.
 Versions: flexible; the count of records that are done within the window from 1.
 """
 
-from kavka_broker.coordinator.share_state_requests import serve
+from kavka_broker.coordinator.share.share_state_requests import serve
 from kavka_broker.protocol.messages.read_share_group_state_summary_request import ReadShareGroupStateSummaryRequest
 from kavka_broker.protocol.messages.read_share_group_state_summary_response import ReadShareGroupStateSummaryResponse
 from kavka_broker.request.broker import Broker, Client

@@ -24,8 +24,8 @@ Versions: flexible from 0, the first one.
 from collections.abc import Awaitable, Iterator, Sequence
 from functools import partial
 
-from kavka_broker.coordinator.group_commands import StreamsHeard
-from kavka_broker.coordinator.streams_groups import is_served
+from kavka_broker.coordinator.groups.group_commands import StreamsHeard
+from kavka_broker.coordinator.groups.streams_groups import is_served
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.core.streams_group.checks import StreamsHeartbeat, check_heartbeat
 from kavka_broker.core.streams_group.endpoint_partitions import endpoint_partitions

@@ -10,7 +10,7 @@ Versions: flexible from 0, the first one.
 from collections.abc import Iterable
 
 from kavka_broker.api.a15_describe_groups import EVERY_OPERATION
-from kavka_broker.coordinator.streams_groups import is_served
+from kavka_broker.coordinator.groups.streams_groups import is_served
 from kavka_broker.core.streams_group.configured_topology import ConfiguredSubtopology
 from kavka_broker.core.streams_group.state import StreamsGroup, StreamsMember
 from kavka_broker.core.streams_group.tasks import OwnedTasks, SinceEpochs, Tasks, TaskTarget

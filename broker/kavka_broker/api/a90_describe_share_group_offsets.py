@@ -10,8 +10,8 @@ Versions: flexible from 0, the lag from 1.
 
 from collections.abc import Iterable, Mapping
 
-from kavka_broker.coordinator.share_groups import is_served
-from kavka_broker.coordinator.share_state_client import Place, Summary
+from kavka_broker.coordinator.groups.share_groups import is_served
+from kavka_broker.coordinator.share.share_state_client import Place, Summary
 from kavka_broker.core.group.lag import Ends
 from kavka_broker.core.metadata.image.topics import Topic, Topics
 from kavka_broker.core.share.share_states import UNSET

@@ -11,8 +11,8 @@
 Versions: 0, flexible.
 """
 
-from kavka_broker.coordinator.share_groups import is_served
-from kavka_broker.coordinator.share_state_client import Place
+from kavka_broker.coordinator.groups.share_groups import is_served
+from kavka_broker.coordinator.share.share_state_client import Place
 from kavka_broker.core.metadata.image.topics import Topic
 from kavka_broker.core.share.share_states import UNSET
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

@@ -8,7 +8,7 @@ Versions: 0, flexible.
 """
 
 from kavka_broker.api.a91_alter_share_group_offsets import NO_PARTITION
-from kavka_broker.coordinator.share_groups import is_served
+from kavka_broker.coordinator.groups.share_groups import is_served
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_share_group_offsets_request import DeleteShareGroupOffsetsRequest
 from kavka_broker.protocol.messages.delete_share_group_offsets_response import (

@@ -1,1 +1,1 @@
-"""The coordinator of groups: the shell around `core.group`."""
+"""Coordinators of groups, transactions and share states, and what they have in common: shards of an internal topic."""

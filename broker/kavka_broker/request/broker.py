@@ -27,12 +27,12 @@ if TYPE_CHECKING:
     from kavka_broker.controller.controller import Controller
     from kavka_broker.controller.quorum import Quorum
     from kavka_broker.controller.sessions import Sessions
-    from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+    from kavka_broker.coordinator.groups.group_coordinator import GroupCoordinator
+    from kavka_broker.coordinator.groups.leader_offsets import LeaderOffsets
     from kavka_broker.coordinator.internal_topic import InternalTopic
-    from kavka_broker.coordinator.leader_offsets import LeaderOffsets
-    from kavka_broker.coordinator.marker_writes import MarkerWrites
-    from kavka_broker.coordinator.sharing import Sharing
-    from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
+    from kavka_broker.coordinator.share.share_service import Sharing
+    from kavka_broker.coordinator.transactions.marker_writes import MarkerWrites
+    from kavka_broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
     from kavka_broker.core.audit.buffer import Journal
     from kavka_broker.core.audit.events import Window
     from kavka_broker.core.audit.usage import UseWindow

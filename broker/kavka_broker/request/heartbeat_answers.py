@@ -3,7 +3,7 @@
 from collections.abc import Awaitable, Callable
 from typing import TypeVar
 
-from kavka_broker.coordinator.transactional_offsets import Waiting
+from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.loop.slices import Slices, Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 

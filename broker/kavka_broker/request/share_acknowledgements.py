@@ -4,7 +4,7 @@ import asyncio
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
-from kavka_broker.coordinator.share_fetches import Refuses
+from kavka_broker.coordinator.share.share_fetches import Refuses
 from kavka_broker.core.metadata.image.features import SHARE_VERSION
 from kavka_broker.core.share.sessions import SessionKey
 from kavka_broker.core.share.share_partition import Acknowledgement

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kavka_broker.coordinator.group_lag import GroupLag
+from kavka_broker.coordinator.groups.group_lag import GroupLag
 from kavka_broker.core.client_names import label_of
 from kavka_broker.core.group.lag import LEVELS
 from kavka_broker.runtime.partition_figures import Sample

@@ -4,10 +4,10 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from kavka_broker.controller.quorum import Quorum
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
-from kavka_broker.coordinator.group_lag import GroupLag
-from kavka_broker.coordinator.sharing import Sharing
-from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
+from kavka_broker.coordinator.groups.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.groups.group_lag import GroupLag
+from kavka_broker.coordinator.share.share_service import Sharing
+from kavka_broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.dispatch.dispatcher import ApiStats
 from kavka_broker.interfaces import Clock

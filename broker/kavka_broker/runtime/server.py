@@ -17,7 +17,7 @@ from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.controller.voter_amnesia import check_memory
-from kavka_broker.coordinator.group_lag import GroupLag
+from kavka_broker.coordinator.groups.group_lag import GroupLag
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener as Address

@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from kavka_broker.coordinator.sharing import Sharing
+from kavka_broker.coordinator.share.share_service import Sharing
 from kavka_broker.core.client_names import label_of
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.runtime.partition_figures import Sample

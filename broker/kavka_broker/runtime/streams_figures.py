@@ -2,7 +2,7 @@
 
 from collections import Counter
 
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.groups.group_coordinator import GroupCoordinator
 from kavka_broker.core.streams_group.state import StreamsState
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.runtime.partition_figures import Sample

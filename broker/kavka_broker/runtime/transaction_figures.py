@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 
-from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
+from kavka_broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from kavka_broker.core.transaction.state import TransactionState
 from kavka_broker.core.transaction.state_counts import Census
 from kavka_broker.runtime.partition_figures import Sample

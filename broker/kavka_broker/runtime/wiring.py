@@ -16,20 +16,20 @@ from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import random_uuid
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.sessions import Sessions
-from kavka_broker.coordinator.connections import Connections
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
-from kavka_broker.coordinator.group_lag import GroupLag
+from kavka_broker.coordinator.broker_connections import Connections
+from kavka_broker.coordinator.groups.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.groups.group_lag import GroupLag
+from kavka_broker.coordinator.groups.leader_offsets import LeaderOffsets
 from kavka_broker.coordinator.internal_topic import InternalTopic
-from kavka_broker.coordinator.leader_offsets import LeaderOffsets
-from kavka_broker.coordinator.marker_sender import MarkerSender
-from kavka_broker.coordinator.marker_writes import MarkerWrites
 from kavka_broker.coordinator.pacing import Pacing
-from kavka_broker.coordinator.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
-from kavka_broker.coordinator.share_fetches import ShareFetches
-from kavka_broker.coordinator.share_state_client import ShareStateClient
-from kavka_broker.coordinator.sharing import Sharing
-from kavka_broker.coordinator.transaction_coordinator import TransactionCoordinator
-from kavka_broker.coordinator.transaction_coordinator_client import Patience, TransactionCoordinators
+from kavka_broker.coordinator.share.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from kavka_broker.coordinator.share.share_fetches import ShareFetches
+from kavka_broker.coordinator.share.share_service import Sharing
+from kavka_broker.coordinator.share.share_state_client import ShareStateClient
+from kavka_broker.coordinator.transactions.marker_sender import MarkerSender
+from kavka_broker.coordinator.transactions.marker_writes import MarkerWrites
+from kavka_broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
+from kavka_broker.coordinator.transactions.transaction_coordinator_client import Patience, TransactionCoordinators
 from kavka_broker.core.authentication.delegation import TokenSecrets
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.effective_config import EffectiveConfig

@@ -5,7 +5,7 @@ import asyncio
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.coordinator.group_loading import load
+from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.protocol.errors import BrokerError

@@ -5,7 +5,7 @@ from dataclasses import replace
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.coordinator.transaction_loading import decode
+from kavka_broker.coordinator.transactions.transaction_loading import decode
 from kavka_broker.core.transaction.ending import End, complete, end, told
 from kavka_broker.core.transaction.partitions import add_partitions
 from kavka_broker.core.transaction.producers import Init, fence, initialize

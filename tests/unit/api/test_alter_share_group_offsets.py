@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.coordinator import share_state_client
+from kavka_broker.coordinator.share import share_state_client
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_share_group_offsets_request import (

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator import share_fetches, share_state_client
-from kavka_broker.coordinator.share_leader import ShareLeader
-from kavka_broker.coordinator.share_state_client import InitialState
-from kavka_broker.coordinator.share_state_requests import serve
+from kavka_broker.coordinator.share import share_fetches, share_state_client
+from kavka_broker.coordinator.share.share_leader import ShareLeader
+from kavka_broker.coordinator.share.share_state_client import InitialState
+from kavka_broker.coordinator.share.share_state_requests import serve
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.core.share.sessions import SessionKey
 from kavka_broker.loop.slices import at_once

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.coordinator.transaction_coordinator_client import TransactionCoordinators
+from kavka_broker.coordinator.transactions.transaction_coordinator_client import TransactionCoordinators
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.incremental_alter_configs_request import (

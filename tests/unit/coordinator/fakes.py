@@ -5,8 +5,8 @@ from collections.abc import Awaitable, Callable, Generator, Iterator
 from dataclasses import dataclass, field
 from typing import Any, cast
 
-from kavka_broker.coordinator.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
+from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.group.offsets import Commit

@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.a69_consumer_group_describe import describe
-from kavka_broker.coordinator import consumer_groups, topic_expressions
-from kavka_broker.coordinator.group_loading import load
-from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.groups import consumer_groups, topic_expressions
+from kavka_broker.coordinator.groups.group_loading import load
+from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.assignors import uniform
 from kavka_broker.core.consumer_group.checks import Heartbeat

@@ -8,12 +8,16 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.coordinator import deleted_topics as removals_module
-from kavka_broker.coordinator import group_coordinator as coordinator_module
-from kavka_broker.coordinator import group_loading as loading_module
-from kavka_broker.coordinator.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.groups import deleted_topics as removals_module
+from kavka_broker.coordinator.groups import group_coordinator as coordinator_module
+from kavka_broker.coordinator.groups import group_loading as loading_module
+from kavka_broker.coordinator.groups.group_coordinator import GroupCoordinator
+from kavka_broker.coordinator.groups.offset_expiration import (
+    GROUP_IN_OFFSETS,
+    OFFSETS_PER_SLICE_MAX,
+    RECORDS_PER_SLICE_MAX,
+)
 from kavka_broker.coordinator.led_shards import LOAD_AGAIN_MS
-from kavka_broker.coordinator.offset_expiration import GROUP_IN_OFFSETS, OFFSETS_PER_SLICE_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.group import image as image_module
 from kavka_broker.core.group.offsets import Commit

@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator import group_lag, leader_offsets
-from kavka_broker.coordinator.group_lag import AGES_MS, GroupLag
-from kavka_broker.coordinator.leader_offsets import LeaderOffsets
+from kavka_broker.coordinator.groups import group_lag, leader_offsets
+from kavka_broker.coordinator.groups.group_lag import AGES_MS, GroupLag
+from kavka_broker.coordinator.groups.leader_offsets import LeaderOffsets
 from kavka_broker.core.client_names import LABEL_BYTES_MAX
 from kavka_broker.core.group.lag import EndSamples
 from kavka_broker.core.group.state import ClassicGroup

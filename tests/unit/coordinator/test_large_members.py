@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import pytest
 
 from kavka_broker.api import a14_sync_group
-from kavka_broker.coordinator import group_shard as shard
+from kavka_broker.coordinator.groups import group_shard as shard
 from kavka_broker.core.group.settings import PROTOCOLS_MAX
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import ErrorCode

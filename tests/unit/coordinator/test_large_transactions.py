@@ -7,11 +7,11 @@ from typing import Any, Final, cast
 
 import pytest
 
-from kavka_broker.coordinator.connections import Connections
-from kavka_broker.coordinator.group_loading import load
-from kavka_broker.coordinator.marker_sender import MarkerSender
-from kavka_broker.coordinator.transaction_loading import load as load_transactions
-from kavka_broker.coordinator.transaction_shard import TransactionShard
+from kavka_broker.coordinator.broker_connections import Connections
+from kavka_broker.coordinator.groups.group_loading import load
+from kavka_broker.coordinator.transactions.marker_sender import MarkerSender
+from kavka_broker.coordinator.transactions.transaction_loading import load as load_transactions
+from kavka_broker.coordinator.transactions.transaction_shard import TransactionShard
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.transaction.ending import End, end

@@ -4,7 +4,7 @@ import asyncio
 from random import Random
 from typing import Any
 
-from kavka_broker.coordinator.group_loading import Loaded, load
+from kavka_broker.coordinator.groups.group_loading import Loaded, load
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.records import KeyedRecord, framed, group_record, group_tombstone, offset_tombstone
 from kavka_broker.protocol.message import Message

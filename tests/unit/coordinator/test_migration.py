@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator import classic_groups, classic_members, consumer_groups, group_commands
-from kavka_broker.coordinator.group_loading import load
+from kavka_broker.coordinator.groups import classic_groups, classic_members, consumer_groups, group_commands
+from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.consumer_group import classic_snapshot
 from kavka_broker.core.consumer_group.checks import Heartbeat

@@ -4,7 +4,7 @@ from collections.abc import Generator, Iterator
 
 import pytest
 
-from kavka_broker.coordinator.offset_expiration import BATCH_BYTES_MAX, RECORDS_PER_SLICE_MAX
+from kavka_broker.coordinator.groups.offset_expiration import BATCH_BYTES_MAX, RECORDS_PER_SLICE_MAX
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.protocol.errors import ErrorCode
 from tests.unit.coordinator.fakes import WEEK_MS, World, commit, expire, finish, offset, play, state

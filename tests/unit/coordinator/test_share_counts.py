@@ -2,8 +2,8 @@
 
 import pytest
 
-from kavka_broker.coordinator import share_counts
-from kavka_broker.coordinator.share_counts import CountsByTopic
+from kavka_broker.coordinator.share import share_counts
+from kavka_broker.coordinator.share.share_counts import CountsByTopic
 from kavka_broker.core.share.share_partition import Acquired
 
 

@@ -6,10 +6,10 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.coordinator.group_commands import ShareHeard
-from kavka_broker.coordinator.group_loading import load
-from kavka_broker.coordinator.group_shard import Shard
-from kavka_broker.coordinator.share_state_client import InitialState, Place, ShareStateClient
+from kavka_broker.coordinator.groups.group_commands import ShareHeard
+from kavka_broker.coordinator.groups.group_loading import load
+from kavka_broker.coordinator.groups.group_shard import Shard
+from kavka_broker.coordinator.share.share_state_client import InitialState, Place, ShareStateClient
 from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.group.image import SHARE, GroupImage

@@ -7,9 +7,9 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.coordinator import share_leader
-from kavka_broker.coordinator.share_leader import ShareLeader
-from kavka_broker.coordinator.share_state_client import ReadState
+from kavka_broker.coordinator.share import share_leader
+from kavka_broker.coordinator.share.share_leader import ShareLeader
+from kavka_broker.coordinator.share.share_state_client import ReadState
 from kavka_broker.core.share import share_partition
 from kavka_broker.core.share.share_partition import Acknowledgement, Acquisition
 from kavka_broker.core.share.share_states import WrittenState

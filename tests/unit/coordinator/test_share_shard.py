@@ -7,8 +7,8 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.coordinator.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
-from kavka_broker.coordinator.share_shard import ShareShard
+from kavka_broker.coordinator.share.share_coordinator import ShareCoordinator, ShareCoordinatorSettings
+from kavka_broker.coordinator.share.share_shard import ShareShard
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.core.share.share_states import SharePartitionKey, ShareStates
 from kavka_broker.loop.slices import at_once

@@ -4,8 +4,8 @@ import asyncio
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kavka_broker.coordinator import share_state_client
-from kavka_broker.coordinator.share_state_client import ShareStateClient
+from kavka_broker.coordinator.share import share_state_client
+from kavka_broker.coordinator.share.share_state_client import ShareStateClient
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode

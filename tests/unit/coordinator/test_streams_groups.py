@@ -5,11 +5,11 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator import streams_groups
-from kavka_broker.coordinator.classic_groups import SESSION_COST
-from kavka_broker.coordinator.group_commands import StreamsHeard
-from kavka_broker.coordinator.group_loading import load
-from kavka_broker.coordinator.group_shard import Shard
+from kavka_broker.coordinator.groups import streams_groups
+from kavka_broker.coordinator.groups.classic_groups import SESSION_COST
+from kavka_broker.coordinator.groups.group_commands import StreamsHeard
+from kavka_broker.coordinator.groups.group_loading import load
+from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.group.image import STREAMS, GroupImage

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from types import SimpleNamespace
 from typing import Any, cast
 
-from kavka_broker.coordinator.group_lag import Figures
-from kavka_broker.coordinator.share_counts import CountsByTopic
+from kavka_broker.coordinator.groups.group_lag import Figures
+from kavka_broker.coordinator.share.share_counts import CountsByTopic
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.group.lag import GroupTopicLag
 from kavka_broker.core.metadata.image.configs import Configs

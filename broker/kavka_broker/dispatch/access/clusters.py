@@ -3,7 +3,7 @@
 from typing import Any
 
 from kavka_broker.api.a43_elect_leaders import TOP_ERROR_FROM
-from kavka_broker.coordinator.share_state_requests import ANSWERS
+from kavka_broker.coordinator.share.share_state_requests import ANSWERS
 from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation
 from kavka_broker.dispatch.access.gates import CLUSTER, Access, OnCluster, Outcome, then
 from kavka_broker.protocol.errors import BrokerError
