@@ -57,7 +57,7 @@ class Record:
         self.written: dict[str, list[Written]] = {}
         self.listeners: list[Callable[[Written], None]] = []  # told of each transaction with new acknowledged values
         self._polls: list[Operation] = []
-        self._excused: dict[int, Written] = {}  # by what they are
+        self._excused: dict[tuple[str, int], Written] = {}  # by their ids and numbers
 
     @property
     def transactions(self) -> list[Written]:
@@ -67,14 +67,15 @@ class Record:
         known = self.written.setdefault(transactional_id, [])
         written = Written(process, transactional_id, len(known) + 1, now, former=former)
         if any(has_one_epoch(excused, written) for excused in self._excused.values()):
-            self._excused[id(written)] = written
+            self._excused[transactional_id, written.number] = written
         known.append(written)
         return written
 
     def excuse(self, written: Written) -> None:
         """A late EndTxn of transaction version 1 may end this transaction, or a later one of the same epoch."""
         later = self.written[written.transactional_id][written.number - 1 :]
-        self._excused |= {id(following): following for following in later if has_one_epoch(following, written)}
+        excused = [following for following in later if has_one_epoch(following, written)]
+        self._excused |= {(following.transactional_id, following.number): following for following in excused}
 
     def acknowledged(self, written: Written, values: list[str], base_offset: int) -> None:
         written.acknowledged(values, base_offset)

@@ -2,6 +2,7 @@
 
 from collections import Counter
 
+from kavka_broker.coordinator.share.share_counts import ShareCounts
 from kavka_broker.coordinator.share.share_service import Sharing
 from kavka_broker.core.client_names import label_of
 from kavka_broker.loop.slices import Cost, Work
@@ -13,12 +14,12 @@ def share_samples(sharing: Sharing) -> Work[list[Sample]]:
     fetches, cost = sharing.fetches, Cost()
     by_pair = dict(fetches.counts.by_pair)
     served = in_flight = 0
-    waiting = Counter[int]()  # by the identity of the counts of a pair
+    waiting = Counter[ShareCounts]()
     for leader in list(fetches.share_partitions):
         if leader.window is not None:
             served += 1
             in_flight += leader.window.in_flight
-            waiting[id(leader.counts)] += max(0, leader.partition.high_watermark - leader.window.start_offset)
+            waiting[leader.counts] += max(0, leader.partition.high_watermark - leader.window.start_offset)
         if cost.add(1):
             yield
     found: list[Sample] = [
@@ -31,7 +32,7 @@ def share_samples(sharing: Sharing) -> Work[list[Sample]]:
     depths, records = Counter[tuple[str, ...]](), Counter[tuple[str, ...]]()
     for (group_id, topic), counts in by_pair.items():
         labels = label_of(group_id), label_of(topic)  # which long names may have in common
-        depths[labels] += waiting[id(counts)]
+        depths[labels] += waiting[counts]
         for event in ("redelivered", "archived"):
             records[*labels, event] += counts.by_event[event]
     found += [("kavka_share_group_waiting_records", labels, depth) for labels, depth in depths.items()]
