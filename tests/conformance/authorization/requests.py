@@ -167,7 +167,8 @@ def of_streams_groups() -> dict[str, tuple[Message, int]]:
     member = {"member_id": "m", "rebalance_timeout_ms": 9, "process_id": "p", "client_tags": [], **nothing}
     topology = Topology(0, [Subtopology("0", [TOPIC])])
     return {
-        "streams group heartbeat": (of("streams_group_heartbeat", group_id="of streams", topology=topology, **member), 0),
+        "streams group heartbeat": (of(
+            "streams_group_heartbeat", group_id="of streams", topology=topology, **member), 0),
         "describe streams groups": (of(
             "streams_group_describe", group_ids=[GROUP, "h"], include_authorized_operations=True), 0),
     }  # fmt: skip
