@@ -345,6 +345,7 @@ class Streams(Workload):
         settings = self.shape.settings
         self.record = TaskHoldings()
         self.record.objected = self.simulation.fail
+        self.record.forgettings = lambda: self.simulation.events.counts["groups.expired"]
         self._seen: dict[str, Seen] = {}
         self._replicas = int(settings["group.streams.num.standby.replicas"])
         processes, rebalance_ms = self.random.choice((2, 3)), self.random.choice((1_500, 4_000))

@@ -107,6 +107,8 @@ class TaskHoldings(Holdings):
 
     def look_at(self, group: StreamsGroup | None, seen: Seen, *, is_first: bool) -> None:
         """Look at the group after a step of its coordinator; `is_first`: it has just read the log."""
+        if self.forgettings() > self._forgettings:
+            self._told_epoch = 0  # the group may have been forgotten without members, and begin again
         if is_first and (0 if group is None else group.epoch) < self._told_epoch:
             what = "no group" if group is None else f"epoch {group.epoch}"
             self.object(f"epoch-lost: a member was in {self._told_epoch}, and the log has {what}")
