@@ -16,7 +16,7 @@ mistake comes back with its next heartbeat.
 
 import asyncio
 from collections.abc import Awaitable, Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
 
@@ -141,8 +141,12 @@ class Sessions:
         standing: Standing = await self._controller.submit(
             lambda metadata, _: heartbeat(metadata, command, self._policy, handover_seen=seen)
         )
-        if session is not None:
-            self._note_standing(session, command, standing)
+        if session is None:
+            return standing
+        if standing.should_shut_down and session.handover_offset is not None and not self._handover_seen(session):
+            # While the decision was committed a broker came back whose image is older.
+            standing = replace(standing, should_shut_down=False)
+        self._note_standing(session, command, standing)
         return standing
 
     # --- sessions -----------------------------------------------------------------------------------------------

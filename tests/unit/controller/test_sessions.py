@@ -14,8 +14,10 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, Standing
 from kavka_broker.core.metadata.decide.registrations import Presence
+from kavka_broker.core.metadata.image.brokers import UNFENCE
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.metadata.broker_registration_change_record import BrokerRegistrationChangeRecord
 from tests.support.brokers import epoch_of, propose, replicated, state
 from tests.support.cluster import PROPERTIES, StillClock, enact, join, uuid
 
@@ -69,6 +71,7 @@ class HandController:
         self.metadata = metadata
         self.is_active = False
         self.refusals = 0  # decisions still to be refused
+        self.after_decision: Callable[[Metadata], None] | None = None  # what is decided while the next is committed
         self.activated: list[Callable[[], None]] = []
         self.deactivated: list[Callable[[], None]] = []
 
@@ -78,7 +81,11 @@ class HandController:
         if self.refusals:
             self.refusals -= 1
             raise BrokerError(ErrorCode.REQUEST_TIMED_OUT)
-        return enact(self.metadata, decide(self.metadata, 0))
+        result = enact(self.metadata, decide(self.metadata, 0))
+        if self.after_decision is not None:
+            self.after_decision(self.metadata)
+            self.after_decision = None
+        return result
 
     def lead(self, leads: bool = True) -> None:
         self.is_active = leads
@@ -379,6 +386,29 @@ def test_a_fenced_broker_does_not_delay_the_stop_of_others() -> None:
         await scene.beat(1, wants_shutdown=True)
         await scene.beat(2)
         await scene.timers.pass_by(2)
+        assert (await scene.beat(1, wants_shutdown=True)).should_shut_down
+
+    play(scenario)
+
+
+def test_a_broker_that_comes_back_with_an_old_image_while_a_stop_is_committed_is_waited_for() -> None:
+    """Seed 4012 of coordinators: a client that asks it would be sent to the broker that is gone."""
+
+    async def scenario(scene: Scene) -> None:
+        for broker_id in (1, 2, 3):
+            await scene.beat(broker_id)
+        await scene.beat(3, wants_fence=True)
+        await scene.beat(1, wants_shutdown=True)
+        await scene.beat(2)
+
+        def comes_back(metadata: Metadata) -> None:
+            metadata.replay(BrokerRegistrationChangeRecord(3, epoch_of(metadata, 3), fenced=UNFENCE))
+
+        scene.controller.after_decision = comes_back
+        assert not (await scene.beat(1, wants_shutdown=True)).should_shut_down
+        assert 1 not in scene.alive()
+        assert not (await scene.beat(1, wants_shutdown=True)).should_shut_down
+        await scene.beat(3)
         assert (await scene.beat(1, wants_shutdown=True)).should_shut_down
 
     play(scenario)

@@ -5,7 +5,7 @@
     unfenced     -- wants to stop, and holds something        --> in controlled shutdown: others lead
     in shutdown  -- all others have seen that                 --> fenced, and may stop
     unfenced     -- wants to stop, and no other lives         --> fenced, and may stop
-    fenced       -- wants to stop                             --> may stop
+    fenced       -- wants to stop, and all have seen that     --> may stop
 
 A broker is caught up when its image holds its own registration: then it holds everything that was decided about it
 before, and leads nothing by an old word. It stays in controlled shutdown until the others know of the new leaders, so
@@ -68,7 +68,7 @@ def heartbeat(
         records = fence(metadata, broker.broker_id, broker.epoch, policy).records
         return Decision(records, Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
     if broker.fenced:
-        return _of_fenced(metadata, broker, command, policy)
+        return _of_fenced(metadata, broker, command, policy, handover_seen=handover_seen)
     if command.wants_shutdown and _must_hand_over(metadata, broker, command, handover_seen=handover_seen):
         records = [] if broker.in_controlled_shutdown else _shutdown(metadata, broker, policy)
         return Decision(records, Standing(is_caught_up, is_fenced=False))
@@ -94,11 +94,14 @@ def leave(metadata: Metadata, broker_id: int, policy: Policy = BY_DEFAULT) -> De
     return Decision([], False) if broker is None else fence(metadata, broker_id, broker.epoch, policy)
 
 
-def _of_fenced(metadata: Metadata, broker: Registration, command: Heartbeat, policy: Policy) -> Decision[Standing]:
+def _of_fenced(
+    metadata: Metadata, broker: Registration, command: Heartbeat, policy: Policy, *, handover_seen: bool
+) -> Decision[Standing]:
     assert broker.fenced, f"broker {broker.broker_id} is not fenced"
     is_caught_up = command.metadata_offset >= broker.epoch
     if command.wants_shutdown or command.wants_fence or not is_caught_up or broker.in_controlled_shutdown:
-        return Decision([], Standing(is_caught_up, is_fenced=True, should_shut_down=command.wants_shutdown))
+        may_stop = command.wants_shutdown and (handover_seen or not broker.in_controlled_shutdown)
+        return Decision([], Standing(is_caught_up, is_fenced=True, should_shut_down=may_stop))
     records: list[Message] = [BrokerRegistrationChangeRecord(broker.broker_id, broker.epoch, fenced=UNFENCE)]
     records += take_up(metadata, broker.broker_id, policy)
     return Decision(records, Standing(is_caught_up, is_fenced=False))
