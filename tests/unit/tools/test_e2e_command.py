@@ -1,9 +1,15 @@
 """`python -m e2e`: which tests it asks pytest for, and what it says of itself."""
 
+from pathlib import Path
+
 import pytest
 
-from e2e import cluster, images
+from e2e import __main__ as command
+from e2e import images
 from e2e.__main__ import main, pytest_words, wanted_images
+from e2e.clusters import given_cluster
+from e2e.clusters.given_cluster import OURS, GivenCluster
+from e2e.clusters.kubernetes import BUILT, Kubernetes
 
 ALWAYS = ["-q", "-p", "no:randomly"]
 
@@ -43,7 +49,53 @@ def test_an_image_of_no_such_name_is_refused(words: list[str]) -> None:
 def test_help_builds_nothing_and_starts_no_node(
     word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    for module, name in ((images, "build_all"), (cluster, "up"), (cluster, "down")):
-        monkeypatch.setattr(module, name, lambda name=name: pytest.fail(f"{name} was called"))
+    def called(*_: object) -> None:
+        pytest.fail("help does nothing")
+
+    monkeypatch.setattr(images, "build_all", called)
+    monkeypatch.setattr(command, "CLUSTER", Kubernetes(Path("kubeconfig"), called, called))
     assert main([word]) == 0
     assert "--keep" in capsys.readouterr().out
+
+
+class Kubectl:
+    """A cluster that has what is named; `asked` are the commands."""
+
+    def __init__(self, *has: str) -> None:
+        self.has = has
+        self.asked: list[tuple[str, ...]] = []
+
+    def run(self, *line: str | Path) -> str:
+        self.asked.append(tuple(str(word) for word in line[3:]))
+        return "\n".join(self.has) if "get" in line else ""
+
+
+@pytest.fixture
+def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(given_cluster, "program", Path)
+    path = tmp_path / "kubeconfig"
+    path.touch()
+    return path
+
+
+def test_a_cluster_that_has_a_kavka_is_refused_and_keeps_it(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    kubectl = Kubectl("namespace/kavka")
+    monkeypatch.setattr(given_cluster, "run", kubectl.run)
+    given = GivenCluster(kubeconfig, BUILT)
+    with pytest.raises(SystemExit, match="namespace/kavka, which the tests would replace and delete"):
+        given.up()
+    given.down()
+    assert [asked[0] for asked in kubectl.asked] == ["get"]
+
+
+def test_what_a_given_cluster_did_not_have_is_deleted_at_the_end(
+    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kubectl = Kubectl()
+    monkeypatch.setattr(given_cluster, "run", kubectl.run)
+    given = GivenCluster(kubeconfig, BUILT)
+    given.down()
+    assert kubectl.asked == []
+    given.up()
+    given.down()
+    assert kubectl.asked[-1] == ("delete", *OURS, "--ignore-not-found")
