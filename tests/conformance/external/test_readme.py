@@ -4,6 +4,7 @@ import os
 import re
 import signal
 import subprocess
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -20,6 +21,12 @@ assert SECTION is not None
 LINES: list[str] = re.findall(r"^\.venv/bin/kavka .*$", SECTION[1], re.MULTILINE)
 COMMANDS = {line.split()[1]: line for line in LINES}
 SECONDS_MAX = 120
+HEED_INTERRUPTS = """
+import os, signal, sys
+signal.signal(signal.SIGINT, signal.SIG_DFL)
+os.execv(sys.argv[1], sys.argv[1:])
+"""
+"""Starts a command that hears SIGINT, which a shell has those ignore that it starts in the background."""
 FOUND_SOMETHING = 1
 """The exit code of `kavka doctor` where it has findings, here a group without members."""
 
@@ -73,7 +80,8 @@ def test_a_command_that_ends(kafka: KafkaInProcess, tmp_path: Path, name: str, c
 
 def test_the_console_prints_its_address_and_ends_with_ctrl_c(kafka: KafkaInProcess, tmp_path: Path) -> None:
     command = [*words("console", kafka), "--port", "0"]
-    process = subprocess.Popen(command, cwd=ROOT, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
+    heeding = [sys.executable, "-c", HEED_INTERRUPTS, *command]
+    process = subprocess.Popen(heeding, cwd=ROOT, env=environment(tmp_path), stdout=subprocess.PIPE, text=True)
     try:
         assert process.stdout is not None
         assert re.fullmatch(r"http://127\.0\.0\.1:\d+/\?key=\S+\n", process.stdout.readline())

@@ -25,7 +25,7 @@ def test_a_process_runs_on_the_loop_of_its_configuration(
 ) -> None:
     found: list[str] = []
 
-    async def serve(_: BrokerConfig) -> None:
+    async def serve(*_: object) -> None:
         found.extend(kind.__module__ for kind in type(asyncio.get_running_loop()).__mro__)
 
     monkeypatch.setattr(process, "serve", serve)
