@@ -13,7 +13,7 @@ member anything here, and no session lasts longer for it (commits to it fail, as
 | epoch-still | the group's epoch stays where a member subscribes to other topics |
 | target-lost | a target has fewer partitions than before, in the same epoch |
 | epoch-lost | the next coordinator is behind an epoch that a member has been told |
-| stale-commit | a commit of an epoch that its member had left was taken, and another member had the partition since |
+| stale-commit | a commit of an epoch that its member had left was taken, and another had got the partition from it since |
 | refused-commit | one was refused for its epoch, though its member had the partition since then (KIP-1251) |
 | lost-commit | a member was told an offset that a later acknowledged commit had replaced, or that nobody committed |
 | unbalanced | at the end members have more than their share, or a partition nobody has |
@@ -71,6 +71,7 @@ class Holdings:
         self._may_expire = may_expire
         self._claims: dict[str, Claim] = {}
         self._taken: dict[Held, list[tuple[float, str]]] = {}  # when a member got it, and which
+        self._own_taken: dict[tuple[str, Held], float] = {}  # when each got it last, though the word may not count
         self._registers: dict[Held, Register] = {}
         self._told_epoch = 0
         self.may_begin_anew = False  # groups change their protocol
@@ -87,7 +88,8 @@ class Holdings:
     def has(self, who: str, places: Iterable[Held], now: float, until: float | None) -> None:
         """A member has these, until then if it hears no more; None where the coordinator's word does not count."""
         claim = self._claims.setdefault(who, Claim())
-        claim.places = frozenset(places)
+        former, claim.places = claim.places, frozenset(places)
+        self._own_taken.update(dict.fromkeys(((who, place) for place in claim.places - former), now))
         if until is None:
             return
         before, claim.counted, claim.until = claim.counted, claim.places, max(claim.until, until)
@@ -193,7 +195,8 @@ class Holdings:
         attempt.ended = now
         self.commits += 1
         newest = self._taken.get(place, [(0.0, who)])[-1]
-        if is_left and newest[1] != who and newest[0] < attempt.began:
+        own = self._own_taken.get((who, place), -1.0)
+        if is_left and newest[1] != who and own < newest[0] < attempt.began:
             what = f"{who} committed {held_text(place)} in {attempt.generation}, {newest[1]} has it"
             self.object(f"stale-commit: {what}")
 
