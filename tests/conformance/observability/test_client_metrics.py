@@ -1,6 +1,7 @@
 """Client metrics with those who use them: Apache Kafka's tools subscribe, real clients push, a scrape shows it."""
 
 import subprocess
+import time
 import urllib.request
 from collections.abc import Callable
 from pathlib import Path
@@ -53,6 +54,12 @@ def pushed(client_id: str) -> dict[tuple[str, str, str], float]:
         for sample in family.samples
         if sample.name in (LEVEL, FLOW) and sample.labels["client_id"] == client_id
     }
+
+
+def answered() -> list[str]:
+    """How often clients asked what to push, and pushed, with the errors that they were told."""
+    apis = ("GetTelemetrySubscriptions", "PushTelemetry")
+    return [line for line in scraped().splitlines() if line.startswith("kavka_request") and any(map(line.count, apis))]
 
 
 def subscribe(server: Server, name: str, metrics: str) -> None:
@@ -113,15 +120,23 @@ def test_what_java_clients_push_is_shown(broker: Server, name: str) -> None:
         tool(broker, "console-producer", "--topic", name, stdin="a\nb\nc\n")
         return pushed("console-producer").get(sent, 0) >= 3
 
+    seconds: list[float] = []
+
     def have_consumed() -> bool:
         consumer = ("--from-beginning", "--max-messages", "3", "--timeout-ms", "30000")
+        begun = time.monotonic()
         assert tool(broker, "console-consumer", "--topic", name, *consumer).split() == ["a", "b", "c"]
+        seconds.append(time.monotonic() - begun)
         return pushed("console-consumer").get(consumed, 0) >= 3
 
     until_outside(have_sent, SECONDS_MAX)
     room = (LEVEL, software, "org.apache.kafka.producer.buffer.total.bytes")
     assert pushed("console-producer")[room] == 32 * 1024 * 1024  # now: a minute after its last push it is gone
-    until_outside(have_consumed, SECONDS_MAX)
+    try:
+        until_outside(have_consumed, SECONDS_MAX)
+    except AssertionError as error:
+        took = ", ".join(f"{each:.1f}" for each in seconds)
+        raise AssertionError(f"consumers took {took} s; {answered()}; {pushed('console-consumer')}") from error
     assert promtool("check", "metrics", stdin=scraped()) == ""
 
 
