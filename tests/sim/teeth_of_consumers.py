@@ -5,8 +5,8 @@ from dataclasses import replace
 from typing import Any
 
 from kavka_broker.coordinator.groups import consumer_groups
-from kavka_broker.coordinator.groups.consumer_groups import ConsumerGroups
-from kavka_broker.coordinator.groups.group_commands import Heard, Outcome
+from kavka_broker.coordinator.groups.consumer_groups import ConsumerCommands, ConsumerGroups
+from kavka_broker.coordinator.groups.group_commands import GroupCommands, Heard, Outcome
 from kavka_broker.coordinator.groups.member_fencing import MemberFencing
 from kavka_broker.core.consumer_group import committing, heartbeat, records
 from kavka_broker.core.consumer_group.heartbeat import Change, View
@@ -34,13 +34,13 @@ def partitions_before_they_are_given_up(patch: Patch) -> None:
 
 @tooth("an answer to a member does not wait for its records", "kill isolate", 10, workloads="consumers", hectic=True)
 def members_are_answered_before_the_commit(patch: Patch) -> None:
-    carry_out = ConsumerGroups._carry_out
+    carry_out = GroupCommands._carry_out
 
-    def carry_out_hastily(self: ConsumerGroups, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
+    def carry_out_hastily(self: ConsumerCommands, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
         change, _ = carry_out(self, outcome)
         return change, None
 
-    patch.setattr(ConsumerGroups, "_carry_out", carry_out_hastily)
+    patch.setattr(GroupCommands, "_carry_out", carry_out_hastily)
 
 
 @tooth("another subscription of a member leaves the group's epoch as it is", "pause", 10,

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from typing import Any
 
 from kavka_broker.coordinator.groups import consumer_groups, group_commands
-from kavka_broker.coordinator.groups.consumer_groups import ConsumerGroups
-from kavka_broker.coordinator.groups.group_commands import Command, Heard, Outcome
+from kavka_broker.coordinator.groups.consumer_groups import ConsumerCommands
+from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Heard, Outcome
 from kavka_broker.core.consumer_group import classic_members, downgrade, heartbeat, upgrade
 from kavka_broker.core.consumer_group.heartbeat import Change
 from kavka_broker.core.consumer_group.records import expression_tombstone
@@ -51,7 +51,7 @@ def upgrades_leave_the_classic_group_in_the_log(patch: Patch) -> None:
 @tooth("a consumer group that a classic one becomes is written in two batches, one later", "kill isolate", 10,
        workloads="migrating", hectic=True)  # fmt: skip
 def upgrades_are_written_in_two_batches(patch: Patch) -> None:
-    work_out, carry_out = group_commands.work_out, ConsumerGroups._carry_out
+    work_out, carry_out = group_commands.work_out, GroupCommands._carry_out
     rest: list[tuple[bytearray, bytearray]] = []  # of each batch, what comes later
 
     def work_out_in_two(command: Command[Any, Any], replay: Callable[..., None]) -> Outcome[Any, Any]:
@@ -63,19 +63,19 @@ def upgrades_are_written_in_two_batches(patch: Patch) -> None:
         rest.append((first, second))
         return Outcome(outcome.change, first, outcome.group, outcome.around)
 
-    def carry_out_in_two(self: ConsumerGroups, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
+    def carry_out_in_two(self: ConsumerCommands, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
         heard = carry_out(self, outcome)
         for pair in [pair for pair in rest if pair[0] is outcome.batch]:
             rest.remove(pair)
             asyncio.get_running_loop().call_later(LATER_SECONDS, append_later, self, pair[1])
         return heard
 
-    def append_later(groups: ConsumerGroups, batch: bytearray) -> None:
-        if not groups._log.is_closed:
-            groups._log.append(batch)
+    def append_later(commands: ConsumerCommands, batch: bytearray) -> None:
+        if not commands._log.is_closed:
+            commands._log.append(batch)
 
     patch.setattr(group_commands, "work_out", work_out_in_two)
-    patch.setattr(ConsumerGroups, "_carry_out", carry_out_in_two)
+    patch.setattr(GroupCommands, "_carry_out", carry_out_in_two)
 
 
 @tooth("a classic member of a consumer group is never told to join again", "pause", 10,

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from kavka_broker.coordinator.groups.group_commands import Outcome, StreamsHeard
+from kavka_broker.coordinator.groups.group_commands import GroupCommands, Outcome, StreamsHeard
 from kavka_broker.coordinator.groups.member_fencing import MemberFencing
 from kavka_broker.coordinator.groups.streams_groups import StreamsGroups
 from kavka_broker.core.group import image
@@ -41,13 +41,15 @@ def standbys_beside_their_active_task(patch: Patch) -> None:
 @tooth("an answer to a stream thread does not wait for its records", "kill isolate", 10,
        workloads="streams", hectic=True)  # fmt: skip
 def stream_threads_are_answered_before_the_commit(patch: Patch) -> None:
-    carry_out = StreamsGroups._carry_out
+    carry_out = GroupCommands._carry_out
 
-    def carry_out_hastily(self: StreamsGroups, outcome: Outcome[StreamsGroup, StreamsChange]) -> StreamsHeard:
+    def carry_out_hastily(
+        self: GroupCommands[StreamsGroup, StreamsChange], outcome: Outcome[StreamsGroup, StreamsChange]
+    ) -> StreamsHeard:
         change, _ = carry_out(self, outcome)
         return change, None
 
-    patch.setattr(StreamsGroups, "_carry_out", carry_out_hastily)
+    patch.setattr(GroupCommands, "_carry_out", carry_out_hastily)
 
 
 @tooth("a stream thread that has been fenced is served as if it had not", "kill pause", 10,

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.a69_consumer_group_describe import describe
-from kavka_broker.coordinator.groups import consumer_groups, topic_expressions
+from kavka_broker.coordinator.groups import group_table, topic_expressions
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.consumer_group import heartbeat as rules
@@ -509,7 +509,7 @@ def test_a_heartbeat_that_finds_nothing_to_do_is_answered_at_once(monkeypatch: p
 def test_members_are_bounded_in_bytes_over_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
     async def scenario() -> None:
         world = world_with_topic()
-        monkeypatch.setattr(consumer_groups, "MEMBERS_BYTES_MAX", 3_000)
+        monkeypatch.setattr(group_table, "MEMBERS_BYTES_MAX", 3_000)
         beat(world, "a", 0)
         beat(world, "b", 0)
         assert refusal(beat, world, "c", 0) is ErrorCode.GROUP_MAX_SIZE_REACHED

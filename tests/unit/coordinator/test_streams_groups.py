@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator.groups import streams_groups
+from kavka_broker.coordinator.groups import group_table
 from kavka_broker.coordinator.groups.classic_groups import SESSION_COST
 from kavka_broker.coordinator.groups.group_commands import StreamsHeard
 from kavka_broker.coordinator.groups.group_loading import load
@@ -170,7 +170,7 @@ def test_a_large_topology_is_decided_in_a_thread() -> None:
 
 
 def test_two_large_joins_do_not_take_the_same_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(streams_groups, "MEMBERS_BYTES_MAX", 700_000)
+    monkeypatch.setattr(group_table, "MEMBERS_BYTES_MAX", 700_000)
 
     async def scenario() -> None:
         world = begin()

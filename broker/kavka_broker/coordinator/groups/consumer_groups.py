@@ -6,8 +6,7 @@ before: what it tells may rest on that. Where the append fails nothing has chang
 this broker leads no longer, the shard is closed and its groups are forgotten.
 """
 
-import asyncio
-from collections.abc import Awaitable, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
@@ -15,7 +14,8 @@ from kavka_broker.coordinator.groups.classic_groups import SESSION_COST, Classic
 from kavka_broker.coordinator.groups.consumer_fencing import ConsumerFencing
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.groups.expression_upkeep import ExpressionUpkeep
-from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Heard, Outcome, require_room
+from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Heard, Outcome, when_done
+from kavka_broker.coordinator.groups.group_table import GroupTable
 from kavka_broker.coordinator.groups.member_timers import TimerKind
 from kavka_broker.coordinator.groups.topic_expressions import Rights, TopicExpressions
 from kavka_broker.coordinator.pacing import Pacing
@@ -24,10 +24,10 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group import classic_snapshot
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat
-from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot, snapshot_of
+from kavka_broker.core.consumer_group.classic_snapshot import snapshot_of
 from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings
 from kavka_broker.core.consumer_group.records import KEYS, group_tombstones, replay
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings
+from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.consumer_group.upgrade import check_upgrade, upgrade
 from kavka_broker.core.group.image import CONSUMER, GroupImage
@@ -46,9 +46,10 @@ log = get("coordinator")
 
 ConsumerCommand = Command[ConsumerGroup, Change]
 ConsumerCommands = GroupCommands[ConsumerGroup, Change]
+ConsumerOutcome = Outcome[ConsumerGroup, Change]
 
 
-class ConsumerGroups:
+class ConsumerGroups(GroupTable[ConsumerGroup]):
     """Serves the groups in `image.consumer_groups`."""
 
     def __init__(
@@ -61,25 +62,20 @@ class ConsumerGroups:
         classics: ClassicGroups,
         pacing: Pacing,
     ) -> None:
-        self._groups = image.consumer_groups
-        self._image = image
+        super().__init__(CONSUMER, image.consumer_groups, image)
         self._topics = topics
         self._settings = settings
         self._log = group_log
         self._classics = classics
         self._clock = pacing.clock
         self._slices = pacing.slices
-        self.commands: ConsumerCommands = GroupCommands(pacing.threads, turns, replay_consumers, self._carry_out)
+        self.commands: ConsumerCommands = GroupCommands(self, replay_consumers, group_log, turns, pacing.threads)
         self._fencing = ConsumerFencing(
             self.existing, settings.consumer, self.around, self.commands, self.is_large, group_log, pacing
         )
         self.timers = self._fencing.timers
         self._expressions = TopicExpressions(topics.topics, pacing)
         self._upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self.commands, self.around, pacing)
-        self._size_bytes = 0  # of all members
-
-    def get(self, group_id: str) -> ConsumerGroup | None:
-        return self._groups.get(group_id)
 
     def is_changing(self, group_id: str) -> bool:
         """Whether a command on the group is being worked out: a group that is not there yet may come of it."""
@@ -87,8 +83,7 @@ class ConsumerGroups:
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A member a step; yields how much each counts."""
-        for group in list(self._groups.values()):
-            self._size_bytes += group.size_bytes
+        for group in self.loaded():
             session_ms = self._settings.consumer(group.group_id).session_timeout_ms
             for member in group.members.values():
                 self._fencing.expect(group, member, session_ms)
@@ -99,7 +94,7 @@ class ConsumerGroups:
         """Forget the groups: another broker serves them."""
         self.commands.close()
         self.timers.close()
-        self._groups.clear()
+        self.clear()
 
     # --- members ------------------------------------------------------------------------------------------------
 
@@ -110,7 +105,8 @@ class ConsumerGroups:
         wait for it, or an expression is new, which matches what the member `may_describe`. Raises BrokerError.
         """
         if beat.leaves:
-            return self._whatever_comes(beat.group_id, partial(self._leaving, replace(beat, topics=None, owned=None)))
+            leaving = partial(self._leaving, replace(beat, topics=None, owned=None))
+            return self.commands.do_regardless(beat.group_id, leaving, is_large=self.is_large(beat.group_id))
         group = self._groups.get(beat.group_id)
         if beat.regex and (group is None or beat.regex not in group.matched):
             return self._hear_expression(beat, settings, may_describe)
@@ -121,16 +117,7 @@ class ConsumerGroups:
             or (beat.joins and classic is not None and classic_snapshot.is_large(classic))
         )
         outcome = self.commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
-        if not isinstance(outcome, tuple):
-            return self._heard_later(beat.group_id, outcome, settings, may_describe)
-        return self._heard(beat.group_id, outcome, settings, may_describe)
-
-    def _whatever_comes(self, group_id: str, prepare: Callable[[], ConsumerCommand]) -> Heard | Awaitable[Heard]:
-        """Do a command that counts even if nobody waits for its answer any more. Raises BrokerError."""
-        outcome = self.commands.do(group_id, prepare, is_large=self.is_large(group_id))
-        if isinstance(outcome, tuple):
-            return outcome
-        return asyncio.shield(asyncio.ensure_future(outcome))
+        return when_done(outcome, partial(self._heard, beat.group_id, settings, may_describe))
 
     async def _hear_expression(self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
         """Hear a member with an expression that is new to the group."""
@@ -138,15 +125,10 @@ class ConsumerGroups:
         topics_seen = self._topics.changes  # topics that come meanwhile are not among those that it matches
         matched = {beat.regex: await self._expressions.match(beat.regex, may_describe)}
         hearing = partial(self._hearing, beat, settings, matched, topics_seen)
-        outcome = self.commands.do_in_turn(beat.group_id, hearing)
-        return await self._heard_later(beat.group_id, outcome, settings, may_describe)
+        heard = await self.commands.do_in_turn(beat.group_id, hearing)
+        return self._heard(beat.group_id, settings, may_describe, heard)
 
-    async def _heard_later(
-        self, group_id: str, outcome: Awaitable[Heard], settings: ConsumerGroupSettings, may_describe: Rights
-    ) -> Heard:
-        return self._heard(group_id, await outcome, settings, may_describe)
-
-    def _heard(self, group_id: str, heard: Heard, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
+    def _heard(self, group_id: str, settings: ConsumerGroupSettings, may_describe: Rights, heard: Heard) -> Heard:
         change, _ = heard
         self.timers.start(group_id, TimerKind.SESSION, change.member_id, settings.session_timeout_ms)
         for kind in (TimerKind.JOIN, TimerKind.SYNC):  # the member may have spoken the classic protocol until now
@@ -160,7 +142,7 @@ class ConsumerGroups:
             self._topics.changes if topics_seen < 0 else topics_seen,
             self._clock.now_ms(),
             matched or {},
-            MEMBERS_BYTES_MAX - self._size_bytes,
+            self.room_bytes,
             self._log.batch_bytes_max,
         )
 
@@ -188,15 +170,6 @@ class ConsumerGroups:
         settings = self._settings.consumer(beat.group_id)
         return Command(group, partial(rules.leave, beat=beat, settings=settings, around=around), around)
 
-    def existing(self, group_id: str, kind: str = "Group") -> ConsumerGroup:
-        """Raises GROUP_ID_NOT_FOUND. `kind` is what Apache Kafka calls the group where a member of it is lost."""
-        group = self._groups.get(group_id)
-        if group is not None:
-            return group
-        if self._image.find(group_id) is not None:
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
-
     def _former(self, beat: Heartbeat, settings: ConsumerGroupSettings) -> ClassicGroup | None:
         """The classic group whose place the group takes that the member joins, if there is one. Raises BrokerError."""
         classic = self._image.groups.get(beat.group_id)
@@ -214,9 +187,7 @@ class ConsumerGroups:
     def end(self, group: ConsumerGroup) -> None:
         """Forget a group whose tombstones are in the log."""
         self.timers.stop_all(group.group_id)
-        former = self._groups.pop(group.group_id, None)
-        if former is not None:
-            self._size_bytes -= former.size_bytes
+        self.remove(group.group_id)
 
     def make_classic(self, group_id: str) -> None:
         """Make room for a group of the classic protocol, of a consumer group without members. Raises BrokerError, also
@@ -236,20 +207,30 @@ class ConsumerGroups:
         group = self._groups.get(group_id)
         return rules.is_large(group or ConsumerGroup(group_id), self._topics.topics, more, owned)
 
-    def _carry_out(self, outcome: Outcome[ConsumerGroup, Change]) -> Heard:
-        """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
+    def check_current(self, outcome: ConsumerOutcome) -> None:
+        """Check again what others may have changed while a thread worked: whether there is room, and whether a classic
+        group is as it was when its consumer group was worked out. Raises COORDINATOR_LOAD_IN_PROGRESS, so that the
+        member comes again.
+        """
+        group_id, upgraded = outcome.group.group_id, outcome.change.upgraded
+        classic = self._image.groups.get(group_id)
+        if upgraded is not None and (classic is None or snapshot_of(classic) != upgraded):
+            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id} has changed meanwhile")
+        self.check_room(outcome.change.growth_bytes)
+
+    def replace(self, outcome: ConsumerOutcome) -> None:
+        """Put a group in the place of what it was, in either protocol."""
         group, change = outcome.group, outcome.change
-        self._check_current(group.group_id, change.upgraded)
-        require_room(self.around(), change.growth_bytes)
-        if outcome.batch is None:
-            waiting = self._log.when_settled()
+        if change.classic is None:
+            self._upgrade_to(group)
         else:
-            self._log.append(outcome.batch)
-            waiting = self._log.when_committed(group.group_id)
-            if change.classic is not None:
-                self._put_classic(group, change.classic, rebalances=change.has_to_rebalance)
-                return change, waiting
-            self._put(group)
+            self._downgrade_to(change.classic, group, rebalances=change.has_to_rebalance)
+
+    def follow_up(self, outcome: ConsumerOutcome) -> None:
+        """Set the timers, and note what the group has seen of topics. A classic group has neither."""
+        group, change = outcome.group, outcome.change
+        if change.classic is not None:
+            return
         if change.topics_seen >= 0:
             group.topics_seen = change.topics_seen
         if change.has_matched_all:
@@ -260,23 +241,10 @@ class ConsumerGroups:
             self.timers.stop(group.group_id, TimerKind.REVOCATION, change.member_id)
         elif change.revokes_ms >= 0:
             self._fencing.expect_revocation(group.group_id, group.members[change.member_id])
-        return change, waiting
 
-    def _check_current(self, group_id: str, upgraded: ClassicSnapshot | None) -> None:
-        """Check that a classic group is as it was when its consumer group was worked out. Raises
-        COORDINATOR_LOAD_IN_PROGRESS, so that the member comes again.
-        """
-        if upgraded is None:
-            return
-        classic = self._image.groups.get(group_id)
-        if classic is None or snapshot_of(classic) != upgraded:
-            raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, f"group {group_id} has changed meanwhile")
-
-    def _put(self, group: ConsumerGroup) -> None:
-        """Put a group in the place of what it was, in either protocol."""
-        former, classic = self._groups.get(group.group_id), self._image.groups.get(group.group_id)
-        self._size_bytes += group.size_bytes - (0 if former is None else former.size_bytes)
-        self._groups[group.group_id] = group
+    def _upgrade_to(self, group: ConsumerGroup) -> None:
+        classic = self._image.groups.get(group.group_id)
+        self.put(group)
         if classic is None:
             return
         self._classics.bury(classic, ErrorCode.REBALANCE_IN_PROGRESS)
@@ -295,8 +263,7 @@ class ConsumerGroups:
             if cost.add(SESSION_COST):
                 yield
 
-    def _put_classic(self, group: ConsumerGroup, classic: ClassicGroup, *, rebalances: bool) -> None:
-        """Put a classic group in the place of a consumer group."""
+    def _downgrade_to(self, classic: ClassicGroup, group: ConsumerGroup, *, rebalances: bool) -> None:
         self.end(group)
         self._classics.adopt(classic, rebalances=rebalances)
         log.info("group.downgraded", group=group.group_id, members=len(classic.members))

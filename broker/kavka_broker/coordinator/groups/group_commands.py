@@ -5,12 +5,15 @@ commands on a group that come while a thread works wait for their turns; nothing
 worked out is still right when it is carried out.
 """
 
+import asyncio
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
-from typing import Generic, Protocol, Self, TypeVar
+from typing import Generic, Protocol, TypeVar
 
+from kavka_broker.coordinator.groups.group_table import G
 from kavka_broker.coordinator.groups.transactional_offsets import Waiting
+from kavka_broker.coordinator.shard_log import ShardLog
 from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings
 from kavka_broker.core.group.records import KeyedRecord, batch_of
 from kavka_broker.core.share_group.heartbeat import ShareChange
@@ -21,23 +24,17 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 
 
-class Group(Protocol):
-    """A group that is replaced by changed copies of it."""
-
-    @property
-    def group_id(self) -> str: ...
-    def copy(self) -> Self: ...
-
-
 class Decided(Protocol):
-    """The change that a command comes to."""
+    """The change that a command comes to, and by how much its group grows."""
 
     @property
     def records(self) -> Sequence[KeyedRecord]: ...
+    @property
+    def growth_bytes(self) -> int: ...
 
 
-G = TypeVar("G", bound=Group)
 C = TypeVar("C", bound=Decided)
+R = TypeVar("R")
 Replay = Callable[[dict[str, G], Message, Message | None], None]
 
 Heard = tuple[Change, Waiting | None]
@@ -79,31 +76,38 @@ def work_out(command: Command[G, C], replay: Replay[G]) -> Outcome[G, C]:
     return Outcome(change, batch_of(records, command.around.now_ms), after, command.around)
 
 
-def require_room(around: Surroundings, growth_bytes: int) -> None:
-    """Check again that a change has the room that it takes: others may have taken it while a thread worked. Raises
-    COORDINATOR_LOAD_IN_PROGRESS, so that the member comes again.
-    """
-    if not around.has_room(growth_bytes):
-        raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "other groups have taken the room meanwhile")
+class Effects(Protocol[G, C]):
+    """The groups that commands change, as far as they are not in the log."""
+
+    def check_current(self, outcome: Outcome[G, C]) -> None:
+        """Check again what others may have changed while a thread worked. Raises BrokerError."""
+
+    def replace(self, outcome: Outcome[G, C]) -> None:
+        """Put a group in the place of what it was: its records have been appended."""
+
+    def follow_up(self, outcome: Outcome[G, C]) -> None:
+        """Change what no record says: timers, and what this coordinator alone knows."""
 
 
 class GroupCommands(Generic[G, C]):
-    """Does commands; `carry_out` makes what they come to true, on the loop. Raises BrokerError, both do.
+    """Decides on commands, appends their records and then changes the groups, on the loop.
 
     `turns` are those of all groups, whichever protocol their members speak.
     """
 
     def __init__(
         self,
-        threads: RequestThreads,
-        turns: ExclusiveTurns,
+        groups: Effects[G, C],
         replay: Replay[G],
-        carry_out: Callable[[Outcome[G, C]], tuple[C, Waiting | None]],
+        group_log: ShardLog,
+        turns: ExclusiveTurns,
+        threads: RequestThreads,
     ) -> None:
-        self._threads = threads
-        self._turns = turns
+        self._groups = groups
         self._replay = replay
-        self._carry_out = carry_out
+        self._log = group_log
+        self._turns = turns
+        self._threads = threads
         self._is_closed = False
 
     def close(self) -> None:
@@ -130,3 +134,31 @@ class GroupCommands(Generic[G, C]):
             if self._is_closed:
                 raise BrokerError(ErrorCode.NOT_COORDINATOR)
             return self._carry_out(await self._threads.run(partial(work_out, prepare(), self._replay)))
+
+    def do_regardless(
+        self, group_id: str, prepare: Callable[[], Command[G, C]], *, is_large: bool
+    ) -> tuple[C, Waiting | None] | Awaitable[tuple[C, Waiting | None]]:
+        """Do a command that counts even if nobody waits for its answer any more. Raises BrokerError."""
+        done = self.do(group_id, prepare, is_large=is_large)
+        return done if isinstance(done, tuple) else asyncio.shield(asyncio.ensure_future(done))
+
+    def _carry_out(self, outcome: Outcome[G, C]) -> tuple[C, Waiting | None]:
+        """Append the records and put the group in its place; returns a future of the commit. Raises BrokerError."""
+        self._groups.check_current(outcome)
+        if outcome.batch is None:
+            waiting = self._log.when_settled()
+        else:
+            self._log.append(outcome.batch)
+            waiting = self._log.when_committed(outcome.group.group_id)
+            self._groups.replace(outcome)
+        self._groups.follow_up(outcome)
+        return outcome.change, waiting
+
+
+def when_done(done: R | Awaitable[R], act: Callable[[R], R]) -> R | Awaitable[R]:
+    """Return what `act` makes of the result of a command, later where that comes later."""
+    return _act_later(done, act) if isinstance(done, Awaitable) else act(done)
+
+
+async def _act_later(done: Awaitable[R], act: Callable[[R], R]) -> R:
+    return act(await done)

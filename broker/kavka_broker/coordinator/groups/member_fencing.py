@@ -5,7 +5,8 @@ from collections.abc import Awaitable, Callable
 from functools import partial
 from typing import Any, Final, Generic
 
-from kavka_broker.coordinator.groups.group_commands import C, Command, G, GroupCommands
+from kavka_broker.coordinator.groups.group_commands import C, Command, GroupCommands
+from kavka_broker.coordinator.groups.group_table import G
 from kavka_broker.coordinator.groups.member_timers import MemberTimers, TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.shard_log import ShardLog

@@ -11,14 +11,14 @@ from typing import Final
 
 from kavka_broker.coordinator.groups.classic_groups import SESSION_COST
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Outcome, ShareHeard, require_room
+from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Outcome, ShareHeard, when_done
+from kavka_broker.coordinator.groups.group_table import GroupTable
 from kavka_broker.coordinator.groups.member_timers import MemberTimers, TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.shard_log import ShardLog
 from kavka_broker.core.consumer_group.heartbeat import Surroundings
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.consumer_group.subscribed_topics import Topics
-from kavka_broker.core.group.image import GroupImage
+from kavka_broker.core.group.image import SHARE, GroupImage
 from kavka_broker.core.group.records import batch_of
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.metadata.image.features import SHARE_VERSION
@@ -42,9 +42,10 @@ FENCE_AGAIN_MS: Final = 1_000
 
 Decide = Callable[[ShareGroup], ShareChange]
 ShareCommand = Command[ShareGroup, ShareChange]
+ShareOutcome = Outcome[ShareGroup, ShareChange]
 
 
-class ShareGroups:
+class ShareGroups(GroupTable[ShareGroup]):
     """Serves the groups in `image.share_groups`. `initialize` is called with the partitions that a member waits for."""
 
     def __init__(
@@ -56,42 +57,20 @@ class ShareGroups:
         turns: ExclusiveTurns,
         pacing: Pacing,
     ) -> None:
+        super().__init__(SHARE, image.share_groups, image)
         self.initialize: Callable[[str, ShareChange], None] = lambda _, __: None
-        self._image = image
-        self._groups = image.share_groups
         self._topics = topics
         self._settings = settings
         self._log = group_log
         self._clock = pacing.clock
         self._timers = MemberTimers(pacing.timers, self._expired)
         self._commands: GroupCommands[ShareGroup, ShareChange] = GroupCommands(
-            pacing.threads, turns, replay, self._carry_out
+            self, replay, group_log, turns, pacing.threads
         )
-        self._size_bytes = 0  # of all members and state partitions
 
     @property
     def topics(self) -> Topics:
         return self._topics.topics
-
-    @property
-    def room_bytes(self) -> int:
-        """Bytes that members and state partitions may grow by."""
-        return MEMBERS_BYTES_MAX - self._size_bytes
-
-    def all(self) -> list[ShareGroup]:
-        return list(self._groups.values())
-
-    def get(self, group_id: str) -> ShareGroup | None:
-        return self._groups.get(group_id)
-
-    def existing(self, group_id: str, kind: str = "Group") -> ShareGroup:
-        """Raises GROUP_ID_NOT_FOUND. `kind` is what Apache Kafka calls the group where a member of it is lost."""
-        group = self._groups.get(group_id)
-        if group is not None:
-            return group
-        if self._image.find(group_id) is not None:
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a share group.")
-        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
 
     def refuse(self, group_id: str) -> None:
         """Raises GROUP_ID_NOT_FOUND where the group is a share group, for what only consumer groups do."""
@@ -103,8 +82,7 @@ class ShareGroups:
 
         What the former coordinator was initializing may still be on its way: it is asked for again after a while.
         """
-        for group in list(self._groups.values()):
-            self._size_bytes += group.size_bytes
+        for group in self.loaded():
             if group.states is not None:
                 group.tried_at_ms = dict.fromkeys(group.states.initializing, self._clock.now_ms())
             session_ms = self._settings.share(group.group_id).session_timeout_ms
@@ -117,7 +95,7 @@ class ShareGroups:
         """Forget the groups: another broker serves them."""
         self._commands.close()
         self._timers.close()
-        self._groups.clear()
+        self.clear()
 
     # --- members ------------------------------------------------------------------------------------------------
 
@@ -133,9 +111,7 @@ class ShareGroups:
             group or ShareGroup(beat.group_id), self._topics.topics, beat.topics or ()
         )
         outcome = self._commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
-        if not isinstance(outcome, tuple):
-            return self._heard_later(beat.group_id, outcome, settings)
-        return self._heard(beat.group_id, outcome, settings)
+        return when_done(outcome, partial(self._heard, beat.group_id, settings))
 
     def _leave(self, beat: ShareHeartbeat) -> ShareHeard | Awaitable[ShareHeard]:
         """End a member, even if nobody waits for its answer any more. Raises BrokerError."""
@@ -144,15 +120,9 @@ class ShareGroups:
             decide = partial(rules.leave, beat=beat, topics=self._topics.topics)
             return Command(self.existing(beat.group_id), decide, self._around())
 
-        outcome = self._commands.do(beat.group_id, leaving, is_large=self._is_large(beat.group_id))
-        return outcome if isinstance(outcome, tuple) else asyncio.shield(asyncio.ensure_future(outcome))
+        return self._commands.do_regardless(beat.group_id, leaving, is_large=self._is_large(beat.group_id))
 
-    async def _heard_later(
-        self, group_id: str, outcome: Awaitable[ShareHeard], settings: ShareGroupSettings
-    ) -> ShareHeard:
-        return self._heard(group_id, await outcome, settings)
-
-    def _heard(self, group_id: str, heard: ShareHeard, settings: ShareGroupSettings) -> ShareHeard:
+    def _heard(self, group_id: str, settings: ShareGroupSettings, heard: ShareHeard) -> ShareHeard:
         change, _ = heard
         self._timers.start(group_id, TimerKind.SESSION, change.member_id, settings.session_timeout_ms)
         if change.initialize:
@@ -207,24 +177,27 @@ class ShareGroups:
 
     def _forget(self, group: ShareGroup) -> None:
         self._timers.stop_all(group.group_id)
-        if self._groups.pop(group.group_id, None) is not None:
-            self._size_bytes -= group.size_bytes
+        self.remove(group.group_id)
 
     # --- effects ------------------------------------------------------------------------------------------------
 
     def _is_large(self, group_id: str) -> bool:
         return rules.is_large(self._groups.get(group_id) or ShareGroup(group_id), self._topics.topics)
 
-    def _carry_out(self, outcome: Outcome[ShareGroup, ShareChange]) -> ShareHeard:
-        """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
+    def check_current(self, outcome: ShareOutcome) -> None:
+        """Check again that there is room. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        self.check_room(outcome.change.growth_bytes)
+
+    def replace(self, outcome: ShareOutcome) -> None:
+        """Put a group in the place of what it was, which may be the name that an offset has been committed under while
+        the first member's heartbeat was worked out.
+        """
+        self._image.groups.pop(outcome.group.group_id, None)
+        self.put(outcome.group)
+
+    def follow_up(self, outcome: ShareOutcome) -> None:
+        """Note which partitions are being initialized, and stop the timers of members that have ended."""
         group, change = outcome.group, outcome.change
-        require_room(self._around(), change.growth_bytes)
-        if outcome.batch is None:
-            waiting = self._log.when_settled()
-        else:
-            self._log.append(outcome.batch)
-            waiting = self._log.when_committed(group.group_id)
-            self._put(group)
         if change.topics_seen >= 0:
             group.topics_seen = change.topics_seen
         group.is_settled = change.is_settled
@@ -235,16 +208,6 @@ class ShareGroups:
             group.tried_at_ms = {topic_id: at_ms for topic_id, at_ms in tried.items() if topic_id in waiting_for}
         for member_id in change.ended:
             self._timers.stop(group.group_id, TimerKind.SESSION, member_id)
-        return change, waiting
-
-    def _put(self, group: ShareGroup) -> None:
-        """Put a group in the place of what it was, which may be the name that an offset has been committed under while
-        the first member's heartbeat was worked out.
-        """
-        former = self._groups.get(group.group_id)
-        self._image.groups.pop(group.group_id, None)
-        self._size_bytes += group.size_bytes - (0 if former is None else former.size_bytes)
-        self._groups[group.group_id] = group
 
     def _expired(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
         """End a member that was not heard of in time."""

@@ -11,14 +11,14 @@ from functools import partial
 
 from kavka_broker.coordinator.groups.classic_groups import SESSION_COST, ClassicGroups
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Outcome, StreamsHeard, require_room
+from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Outcome, StreamsHeard, when_done
+from kavka_broker.coordinator.groups.group_table import GroupTable
 from kavka_broker.coordinator.groups.member_fencing import MemberFencing
 from kavka_broker.coordinator.groups.member_timers import TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.shard_log import ShardLog
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.consumer_group.heartbeat import Surroundings
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group.image import STREAMS, GroupImage
 from kavka_broker.core.group.records import batch_of, group_tombstone
 from kavka_broker.core.group.settings import GroupSettings
@@ -40,9 +40,10 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 log = get("coordinator")
 
 StreamsCommand = Command[StreamsGroup, StreamsChange]
+StreamsOutcome = Outcome[StreamsGroup, StreamsChange]
 
 
-class StreamsGroups:
+class StreamsGroups(GroupTable[StreamsGroup]):
     """Serves the groups in `image.streams_groups`."""
 
     def __init__(
@@ -55,9 +56,8 @@ class StreamsGroups:
         classics: ClassicGroups,
         pacing: Pacing,
     ) -> None:
+        super().__init__(STREAMS, image.streams_groups, image)
         self.on_rebalance: Callable[[], None] = lambda: None  # called when an epoch of a group begins
-        self._image = image
-        self._groups = image.streams_groups
         self._topics = topics
         self._settings = settings
         self._log = group_log
@@ -66,37 +66,20 @@ class StreamsGroups:
         self._after = pacing.timers.after
         self._delays: dict[str, Timer] = {}  # of groups whose first target waits
         self._commands: GroupCommands[StreamsGroup, StreamsChange] = GroupCommands(
-            pacing.threads, turns, replay, self._carry_out
+            self, replay, group_log, turns, pacing.threads
         )
         self._fencing: MemberFencing[StreamsGroup, StreamsChange] = MemberFencing(
             self._ending, self._commands, self._is_large, group_log, pacing
         )
         self._timers = self._fencing.timers
-        self._size_bytes = 0  # of all members and topologies
-
-    def all(self) -> list[StreamsGroup]:
-        return list(self._groups.values())
-
-    def get(self, group_id: str) -> StreamsGroup | None:
-        return self._groups.get(group_id)
 
     def is_changing(self, group_id: str) -> bool:
         """Whether a command on the group is being worked out: a group that is not there yet may come of it."""
         return self._commands.is_at_work(group_id)
 
-    def existing(self, group_id: str, kind: str = "Group") -> StreamsGroup:
-        """Raises GROUP_ID_NOT_FOUND. `kind` is what Apache Kafka calls the group where a member of it is lost."""
-        group = self._groups.get(group_id)
-        if group is not None:
-            return group
-        if self._image.find(group_id) is not None:
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a streams group.")
-        raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"{kind} {group_id} not found.")
-
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. A member a step; yields how much each counts."""
-        for group in list(self._groups.values()):
-            self._size_bytes += group.size_bytes
+        for group in self.loaded():
             session_ms = self._settings.streams(group.group_id).session_timeout_ms
             for member in group.members.values():
                 self._timers.start(group.group_id, TimerKind.SESSION, member.member_id, session_ms)
@@ -112,7 +95,7 @@ class StreamsGroups:
         for delay in self._delays.values():
             delay.cancel()
         self._delays.clear()
-        self._groups.clear()
+        self.clear()
 
     # --- members ------------------------------------------------------------------------------------------------
 
@@ -128,9 +111,7 @@ class StreamsGroups:
         is_steady = group is not None and rules.is_steady(group, beat, settings, self._topics.changes)
         is_large = not is_steady and rules.is_large(group or StreamsGroup(beat.group_id), self._topics.topics, beat)
         outcome = self._commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
-        if not isinstance(outcome, tuple):
-            return self._heard_later(beat.group_id, outcome, settings)
-        return self._heard(beat.group_id, outcome, settings)
+        return when_done(outcome, partial(self._heard, beat.group_id, settings))
 
     def _leave(self, beat: StreamsHeartbeat) -> StreamsHeard | Awaitable[StreamsHeard]:
         """End a member, even if nobody waits for its answer any more. Raises BrokerError."""
@@ -138,15 +119,9 @@ class StreamsGroups:
         def leaving() -> StreamsCommand:
             return Command(self.existing(beat.group_id), partial(rules.leave, beat=beat), self._around())
 
-        outcome = self._commands.do(beat.group_id, leaving, is_large=self._is_large(beat.group_id))
-        return outcome if isinstance(outcome, tuple) else asyncio.shield(asyncio.ensure_future(outcome))
+        return self._commands.do_regardless(beat.group_id, leaving, is_large=self._is_large(beat.group_id))
 
-    async def _heard_later(
-        self, group_id: str, outcome: Awaitable[StreamsHeard], settings: StreamsGroupSettings
-    ) -> StreamsHeard:
-        return self._heard(group_id, await outcome, settings)
-
-    def _heard(self, group_id: str, heard: StreamsHeard, settings: StreamsGroupSettings) -> StreamsHeard:
+    def _heard(self, group_id: str, settings: StreamsGroupSettings, heard: StreamsHeard) -> StreamsHeard:
         self._timers.start(group_id, TimerKind.SESSION, heard[0].member_id, settings.session_timeout_ms)
         return heard
 
@@ -170,8 +145,8 @@ class StreamsGroups:
         return classic
 
     def _around(self) -> Surroundings:
-        now_ms, room_bytes = self._clock.now_ms(), MEMBERS_BYTES_MAX - self._size_bytes
-        return Surroundings(self._topics.topics, self._topics.changes, now_ms, room_bytes=room_bytes)
+        now_ms = self._clock.now_ms()
+        return Surroundings(self._topics.topics, self._topics.changes, now_ms, room_bytes=self.room_bytes)
 
     # --- groups -------------------------------------------------------------------------------------------------
 
@@ -179,9 +154,7 @@ class StreamsGroups:
         """Forget a group whose tombstones are in the log."""
         self._timers.stop_all(group.group_id)
         self._stop_delay(group.group_id)
-        former = self._groups.pop(group.group_id, None)
-        if former is not None:
-            self._size_bytes -= former.size_bytes
+        self.remove(group.group_id)
 
     def make_classic(self, group_id: str) -> None:
         """Make room for a group of the classic protocol, of a streams group without members. Raises BrokerError: one
@@ -201,16 +174,20 @@ class StreamsGroups:
     def _is_large(self, group_id: str) -> bool:
         return rules.is_large(self._groups.get(group_id) or StreamsGroup(group_id), self._topics.topics)
 
-    def _carry_out(self, outcome: Outcome[StreamsGroup, StreamsChange]) -> StreamsHeard:
-        """Append the records and put the group in its place, then set the timers. Raises BrokerError."""
+    def check_current(self, outcome: StreamsOutcome) -> None:
+        """Check again that there is room. Raises COORDINATOR_LOAD_IN_PROGRESS."""
+        self.check_room(outcome.change.growth_bytes)
+
+    def replace(self, outcome: StreamsOutcome) -> None:
+        """Put a group in the place of what it was, which may be a classic group without members."""
+        classic = self._image.groups.get(outcome.group.group_id)
+        self.put(outcome.group)
+        if classic is not None:
+            self._classics.bury(classic, ErrorCode.UNKNOWN_MEMBER_ID)
+
+    def follow_up(self, outcome: StreamsOutcome) -> None:
+        """Set the timers, and note what is known here alone."""
         group, change = outcome.group, outcome.change
-        require_room(self._around(), change.growth_bytes)
-        if outcome.batch is None:
-            waiting = self._log.when_settled()
-        else:
-            self._log.append(outcome.batch)
-            waiting = self._log.when_committed(group.group_id)
-            self._put(group)
         if change.has_moved:
             self.on_rebalance()
         if change.configured is not None:
@@ -219,15 +196,6 @@ class StreamsGroups:
         group.shutdown_by = change.shutdown_by if group.members else None
         change.group = group
         self._set_timers(group, change)
-        return change, waiting
-
-    def _put(self, group: StreamsGroup) -> None:
-        """Put a group in the place of what it was, which may be a classic group without members."""
-        former, classic = self._groups.get(group.group_id), self._image.groups.get(group.group_id)
-        self._size_bytes += group.size_bytes - (0 if former is None else former.size_bytes)
-        self._groups[group.group_id] = group
-        if classic is not None:
-            self._classics.bury(classic, ErrorCode.UNKNOWN_MEMBER_ID)
 
     def _set_timers(self, group: StreamsGroup, change: StreamsChange) -> None:
         for member_id in change.ended:

@@ -21,6 +21,7 @@ from kavka_broker.core.consumer_group.state import (
     Target,
 )
 from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.replay import GroupReplay
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.group.consumer_group_current_member_assignment_key import (
     ConsumerGroupCurrentMemberAssignmentKey,
@@ -177,16 +178,7 @@ def _partitions(owned: Owned) -> list[TopicPartitions]:
 # --- as they are read -----------------------------------------------------------------------------------------------
 
 
-def replay(groups: dict[str, ConsumerGroup], key: Message, value: Message | None) -> None:
-    """Change the groups as a record says."""
-    assert isinstance(key, KEYS), f"{key} is no key of a consumer group"
-    if value is None:
-        if (group := groups.get(key.group_id)) is not None:
-            _bury(groups, group, key)
-        return
-    group = groups.get(key.group_id)
-    if group is None:
-        group = groups[key.group_id] = ConsumerGroup(key.group_id)
+def _take(group: ConsumerGroup, key: Message, value: Message) -> None:
     match key, value:
         case ConsumerGroupMetadataKey(), ConsumerGroupMetadataValue():
             group.epoch, group.metadata_hash = value.epoch, value.metadata_hash
@@ -206,10 +198,8 @@ def replay(groups: dict[str, ConsumerGroup], key: Message, value: Message | None
             group.put_matched(key.regular_expression, frozenset(value.topics))
 
 
-def _bury(groups: dict[str, ConsumerGroup], group: ConsumerGroup, key: Message) -> None:
+def _bury(group: ConsumerGroup, key: Message) -> None:
     match key:
-        case ConsumerGroupMetadataKey():
-            del groups[group.group_id]
         case ConsumerGroupMemberMetadataKey():
             group.remove(key.member_id)
         case ConsumerGroupTargetAssignmentMetadataKey():
@@ -270,3 +260,9 @@ def _owned(topics: list[TopicPartitions], member_epoch: int) -> dict[bytes, Mapp
         epochs = topic.assignment_epochs or [member_epoch] * len(topic.partitions)
         owned[topic.topic_id] = dict(zip(topic.partitions, epochs, strict=True))
     return owned
+
+
+replay: Final = GroupReplay(
+    KEYS, ConsumerGroup, _take, _bury, ends=lambda _, key: isinstance(key, ConsumerGroupMetadataKey)
+)
+"""Changes consumer groups as a record says."""

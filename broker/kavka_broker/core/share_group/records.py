@@ -12,6 +12,7 @@ from typing import Final
 
 from kavka_broker.core.consumer_group.records import MEMBER_STATES
 from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.replay import GroupReplay
 from kavka_broker.core.share_group.state import (
     FIRST_EPOCH,
     MemberState,
@@ -153,21 +154,6 @@ def group_tombstones(group: ShareGroup) -> list[KeyedRecord]:
 # --- as they are read -----------------------------------------------------------------------------------------------
 
 
-def replay(groups: dict[str, ShareGroup], key: Message, value: Message | None) -> None:
-    """Change the groups as a record says."""
-    assert isinstance(key, KEYS), f"{key} is no key of a share group"
-    group = groups.get(key.group_id)
-    if value is None:
-        if group is not None:
-            _bury(group, key)
-            if group.is_blank:
-                del groups[group.group_id]
-        return
-    if group is None:
-        group = groups[key.group_id] = ShareGroup(key.group_id)
-    _take(group, key, value)
-
-
 def _take(group: ShareGroup, key: Message, value: Message) -> None:
     match key, value:
         case ShareGroupMetadataKey(), ShareGroupMetadataValue():
@@ -243,3 +229,7 @@ def _states(value: ShareGroupStatePartitionMetadataValue) -> StatePartitions:
 
 def _named(topics: list[TopicPartitionsInfo]) -> Named:
     return {topic.topic_id: NamedPartitions(topic.topic_name, frozenset(topic.partitions)) for topic in topics}
+
+
+replay: Final = GroupReplay(KEYS, ShareGroup, _take, _bury, ends=lambda group, _: group.is_blank)
+"""Changes share groups as a record says."""

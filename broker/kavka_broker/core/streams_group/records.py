@@ -9,6 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from kavka_broker.core.group.records import KeyedRecord
+from kavka_broker.core.group.replay import GroupReplay
 from kavka_broker.core.streams_group.state import (
     FIRST_EPOCH,
     NOT_VALIDATED,
@@ -176,21 +177,6 @@ def group_tombstones(group: StreamsGroup) -> list[KeyedRecord]:
 # --- as they are read -----------------------------------------------------------------------------------------------
 
 
-def replay(groups: dict[str, StreamsGroup], key: Message, value: Message | None) -> None:
-    """Change the groups as a record says."""
-    assert isinstance(key, KEYS), f"{key} is no key of a streams group"
-    group = groups.get(key.group_id)
-    if value is None:
-        if group is not None:
-            _bury(group, key)
-            if group.is_blank:
-                del groups[group.group_id]
-        return
-    if group is None:
-        group = groups[key.group_id] = StreamsGroup(key.group_id)
-    _take(group, key, value)
-
-
 def _take(group: StreamsGroup, key: Message, value: Message) -> None:
     match key, value:
         case StreamsGroupMetadataKey(), StreamsGroupMetadataValue():
@@ -285,3 +271,7 @@ def _since(ids: Sequence[current.TaskIds], member_epoch: int) -> dict[str, Mappi
         if part.partitions:
             since[part.subtopology_id] = dict(zip(part.partitions, epochs, strict=True))
     return since
+
+
+replay: Final = GroupReplay(KEYS, StreamsGroup, _take, _bury, ends=lambda group, _: group.is_blank)
+"""Changes streams groups as a record says."""
