@@ -20,14 +20,12 @@ from kavka_broker.protocol.messages.describe_groups_response import (
     DescribeGroupsResponse,
 )
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.describe_answers import EVERY_OPERATION
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
 NOT_FOUND_VERSION = 6
 MEMBER_COST = 2  # of a slice
-READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
-EVERY_OPERATION = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIGS | 1 << ALTER_CONFIGS
-"""The allowed operations on a group, a bit field; without an authorizer all operations are."""
 
 
 @api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6), each=(Each("groups", "groups", per_turn=100),))

@@ -7,13 +7,14 @@ Versions: flexible from 0, the type of each member from 1.
 """
 
 from collections.abc import Collection, Mapping
+from functools import partial
 
 from kavka_broker.coordinator.groups.consumer_groups import is_served
 from kavka_broker.core.consumer_group.heartbeat import preferred_assignor
 from kavka_broker.core.consumer_group.state import ConsumerGroup, ConsumerMember
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.loop.slices import Cost, Work
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kavka_broker.protocol.messages.consumer_group_describe_response import (
     Assignment,
@@ -23,6 +24,7 @@ from kavka_broker.protocol.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.describe_answers import describe, refuse
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -43,22 +45,15 @@ async def consumer_group_describe(
 ) -> ConsumerGroupDescribeResponse:
     del client
     if not is_served(broker.config, broker.metadata):
-        code = ErrorCode.UNSUPPORTED_VERSION
         return ConsumerGroupDescribeResponse(
-            groups=[DescribedGroup(code, None, group_id) for group_id in request.group_ids]
+            groups=refuse(DescribedGroup, request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
         )
-    return ConsumerGroupDescribeResponse(groups=[await describe(group_id, broker) for group_id in request.group_ids])
-
-
-async def describe(group_id: str, broker: Broker) -> DescribedGroup:
-    try:
-        shard = broker.groups.shard(group_id)
-        group, committed = shard.consumers.existing(group_id), shard.log.when_settled()
-    except BrokerError as error:
-        return DescribedGroup(error.code, error.message or None, group_id)
-    described = await broker.slices.whole(description_of(group, broker))
-    error_code = ErrorCode.NONE if committed is None else await committed
-    return described if error_code is ErrorCode.NONE else DescribedGroup(error_code, None, group_id)
+    description = partial(description_of, broker=broker)
+    groups = [
+        await describe(DescribedGroup, group_id, lambda shard: shard.consumers, description, broker)
+        for group_id in request.group_ids
+    ]
+    return ConsumerGroupDescribeResponse(groups=groups)
 
 
 def description_of(group: ConsumerGroup, broker: Broker) -> Work[DescribedGroup]:

@@ -7,12 +7,13 @@
 Versions: 1, flexible.
 """
 
-from kavka_broker.api.a15_describe_groups import EVERY_OPERATION
+from functools import partial
+
 from kavka_broker.coordinator.groups.share_groups import is_served
 from kavka_broker.core.metadata.image.topics import Topics
 from kavka_broker.core.share_group.state import ShareGroup, ShareMember
 from kavka_broker.loop.slices import Cost, Work
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.share_group_describe_request import ShareGroupDescribeRequest
 from kavka_broker.protocol.messages.share_group_describe_response import (
     Assignment,
@@ -22,6 +23,7 @@ from kavka_broker.protocol.messages.share_group_describe_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.describe_answers import allow_every_operation, describe, refuse
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -40,36 +42,25 @@ async def share_group_describe(
 ) -> ShareGroupDescribeResponse:
     del client
     if not is_served(broker.metadata):
-        code = ErrorCode.UNSUPPORTED_VERSION
         return ShareGroupDescribeResponse(
-            groups=[DescribedGroup(code, None, group_id) for group_id in request.group_ids]
+            groups=refuse(DescribedGroup, request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
         )
-    answer = ShareGroupDescribeResponse(groups=[await describe(group_id, broker) for group_id in request.group_ids])
+    description = partial(description_of, broker=broker)
+    groups = [
+        await describe(DescribedGroup, group_id, lambda shard: shard.shares, description, broker)
+        for group_id in request.group_ids
+    ]
     if request.include_authorized_operations:
-        for group in answer.groups:
-            if not group.error_code:
-                group.authorized_operations = EVERY_OPERATION
-    return answer
+        allow_every_operation(groups)
+    return ShareGroupDescribeResponse(groups=groups)
 
 
-async def describe(group_id: str, broker: Broker) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(ErrorCode.INVALID_GROUP_ID)
-    try:
-        shard = broker.groups.shard(group_id)
-        group, committed = shard.shares.existing(group_id), shard.log.when_settled()
-    except BrokerError as error:
-        return DescribedGroup(error.code, error.message or None, group_id)
-    described = await broker.slices.whole(description_of(group, broker.metadata.topics))
-    described.assignor_name = broker.groups.settings.share(group_id).assignor
-    error_code = ErrorCode.NONE if committed is None else await committed
-    return described if error_code is ErrorCode.NONE else DescribedGroup(error_code, None, group_id)
-
-
-def description_of(group: ShareGroup, topics: Topics) -> Work[DescribedGroup]:
+def description_of(group: ShareGroup, broker: Broker) -> Work[DescribedGroup]:
     """Describe a group as it is now: nothing changes it, another one takes its place."""
     answer, cost = DescribedGroup(ErrorCode.NONE, None, group.group_id, group.state.value), Cost()
+    topics = broker.metadata.topics
     answer.group_epoch, answer.assignment_epoch = group.epoch, group.assignment_epoch
+    answer.assignor_name = broker.groups.settings.share(group.group_id).assignor
     for member in list(group.members.values()):
         answer.members.append((yield from member_of(member, topics, cost)))
     return answer

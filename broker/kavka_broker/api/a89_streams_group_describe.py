@@ -9,14 +9,13 @@ Versions: flexible from 0, the first one.
 
 from collections.abc import Iterable
 
-from kavka_broker.api.a15_describe_groups import EVERY_OPERATION
 from kavka_broker.coordinator.groups.streams_groups import is_served
 from kavka_broker.core.streams_group.configured_topology import ConfiguredSubtopology
 from kavka_broker.core.streams_group.state import StreamsGroup, StreamsMember
 from kavka_broker.core.streams_group.tasks import OwnedTasks, SinceEpochs, Tasks, TaskTarget
 from kavka_broker.core.streams_group.topology import InternalTopic, Subtopology
 from kavka_broker.loop.slices import Cost, Work
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import streams_group_describe_response as answers
 from kavka_broker.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from kavka_broker.protocol.messages.streams_group_describe_response import (
@@ -24,6 +23,7 @@ from kavka_broker.protocol.messages.streams_group_describe_response import (
     StreamsGroupDescribeResponse,
 )
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.describe_answers import allow_every_operation, describe, refuse
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -42,29 +42,16 @@ async def streams_group_describe(
 ) -> StreamsGroupDescribeResponse:
     del client
     if not is_served(broker.config, broker.metadata):
-        code = ErrorCode.UNSUPPORTED_VERSION
         return StreamsGroupDescribeResponse(
-            groups=[DescribedGroup(code, None, group_id) for group_id in request.group_ids]
+            groups=refuse(DescribedGroup, request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
         )
-    answer = StreamsGroupDescribeResponse(groups=[await describe(group_id, broker) for group_id in request.group_ids])
+    groups = [
+        await describe(DescribedGroup, group_id, lambda shard: shard.streams, description_of, broker)
+        for group_id in request.group_ids
+    ]
     if request.include_authorized_operations:
-        for group in answer.groups:
-            if not group.error_code:
-                group.authorized_operations = EVERY_OPERATION
-    return answer
-
-
-async def describe(group_id: str, broker: Broker) -> DescribedGroup:
-    if not group_id:
-        return DescribedGroup(ErrorCode.INVALID_GROUP_ID)
-    try:
-        shard = broker.groups.shard(group_id)
-        group, committed = shard.streams.existing(group_id), shard.log.when_settled()
-    except BrokerError as error:
-        return DescribedGroup(error.code, error.message or None, group_id)
-    described = await broker.slices.whole(description_of(group))
-    error_code = ErrorCode.NONE if committed is None else await committed
-    return described if error_code is ErrorCode.NONE else DescribedGroup(error_code, None, group_id)
+        allow_every_operation(groups)
+    return StreamsGroupDescribeResponse(groups=groups)
 
 
 def description_of(group: StreamsGroup) -> Work[DescribedGroup]:

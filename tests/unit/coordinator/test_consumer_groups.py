@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.api.a69_consumer_group_describe import describe
+from kavka_broker.api.a69_consumer_group_describe import consumer_group_describe
 from kavka_broker.coordinator.groups import group_table, topic_expressions
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.coordinator.groups.group_shard import Shard
@@ -24,6 +24,8 @@ from kavka_broker.core.group.membership import Departure
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kavka_broker.protocol.messages.consumer_group_describe_response import DescribedGroup
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
 from tests.support.waiting import until
 from tests.unit.coordinator.fakes import World, commit, expire, offset, pacing, play
@@ -364,9 +366,14 @@ def test_a_group_is_deleted_with_its_expressions_and_takes_no_room_any_more() ->
 # --- as it is described ---------------------------------------------------------------------------------------------
 
 
-def broker_of(world: World) -> Any:
+async def describe(world: World) -> DescribedGroup:
     groups = SimpleNamespace(shard=lambda _: world.shard, settings=GroupSettings())
-    return SimpleNamespace(groups=groups, slices=Slices(), metadata=SimpleNamespace(topics=world.topics))
+    metadata = SimpleNamespace(topics=world.topics, features=SimpleNamespace(level=lambda _: 1))
+    config = {"group.coordinator.rebalance.protocols": ["consumer"]}
+    broker: Any = SimpleNamespace(groups=groups, slices=Slices(), metadata=metadata, config=config)
+    client: Any = None
+    (described,) = (await consumer_group_describe(ConsumerGroupDescribeRequest(["g"]), broker, client)).groups
+    return described
 
 
 def test_a_group_is_described_once_what_is_told_is_committed() -> None:
@@ -374,7 +381,7 @@ def test_a_group_is_described_once_what_is_told_is_committed() -> None:
         world = world_with_topic()
         world.partition.holds = True
         beat(world, "a", 0)
-        describing = asyncio.ensure_future(describe("g", broker_of(world)))
+        describing = asyncio.ensure_future(describe(world))
         await asyncio.sleep(0)
         await asyncio.sleep(0)
         assert not describing.done()
@@ -385,7 +392,7 @@ def test_a_group_is_described_once_what_is_told_is_committed() -> None:
         assert [topic.partitions for topic in member.assignment.topic_partitions] == [list(range(PARTITIONS))]
         assert member.target_assignment.topic_partitions[0].topic_name == "t"
         beat(world, "b", 0)
-        lost = asyncio.ensure_future(describe("g", broker_of(world)))
+        lost = asyncio.ensure_future(describe(world))
         await asyncio.sleep(0)
         await world.partition.commit(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         assert ((await lost).error_code, (await lost).members) == (ErrorCode.NOT_COORDINATOR, [])
