@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.describe_answers import describe, refuse
+from kavka_broker.request.describe_answers import allow_every_operation, describe, refuse
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -53,6 +53,8 @@ async def consumer_group_describe(
         await describe(DescribedGroup, group_id, lambda shard: shard.consumers, description, broker)
         for group_id in request.group_ids
     ]
+    if request.include_authorized_operations:
+        allow_every_operation(groups)
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

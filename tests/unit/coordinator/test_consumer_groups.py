@@ -366,13 +366,14 @@ def test_a_group_is_deleted_with_its_expressions_and_takes_no_room_any_more() ->
 # --- as it is described ---------------------------------------------------------------------------------------------
 
 
-async def describe(world: World) -> DescribedGroup:
+async def describe(world: World, group_id: str = "g", *, operations: bool = False) -> DescribedGroup:
     groups = SimpleNamespace(shard=lambda _: world.shard, settings=GroupSettings())
     metadata = SimpleNamespace(topics=world.topics, features=SimpleNamespace(level=lambda _: 1))
     config = {"group.coordinator.rebalance.protocols": ["consumer"]}
     broker: Any = SimpleNamespace(groups=groups, slices=Slices(), metadata=metadata, config=config)
     client: Any = None
-    (described,) = (await consumer_group_describe(ConsumerGroupDescribeRequest(["g"]), broker, client)).groups
+    request = ConsumerGroupDescribeRequest([group_id], operations)
+    (described,) = (await consumer_group_describe(request, broker, client)).groups
     return described
 
 
@@ -396,6 +397,27 @@ def test_a_group_is_described_once_what_is_told_is_committed() -> None:
         await asyncio.sleep(0)
         await world.partition.commit(BrokerError(ErrorCode.NOT_LEADER_OR_FOLLOWER))
         assert ((await lost).error_code, (await lost).members) == (ErrorCode.NOT_COORDINATOR, [])
+
+    play(scenario)
+
+
+def test_without_an_authorizer_every_operation_on_a_group_is_allowed() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        beat(world, "a", 0)
+        read, delete, describe_it, describe_configs, alter_configs = 3, 6, 8, 10, 11
+        every = sum(1 << operation for operation in (read, delete, describe_it, describe_configs, alter_configs))
+        assert (await describe(world, operations=True)).authorized_operations == every
+        not_asked = DescribedGroup().authorized_operations
+        assert (await describe(world)).authorized_operations == not_asked
+        assert (await describe(world, "missing", operations=True)).authorized_operations == not_asked
+
+    play(scenario)
+
+
+def test_a_group_without_an_id_is_invalid() -> None:
+    async def scenario() -> None:
+        assert (await describe(world_with_topic(), "")).error_code == ErrorCode.INVALID_GROUP_ID
 
     play(scenario)
 
