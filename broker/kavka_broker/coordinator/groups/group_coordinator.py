@@ -6,12 +6,12 @@ Partitions come and go (`led_shards`); one that comes is read (`group_loading`) 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
+from collections.abc import Callable, Iterable, Iterator
 from itertools import chain
 
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.groups.group_loading import load
+from kavka_broker.coordinator.groups.group_settings import settings_of
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.coordinator.groups.offset_expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
@@ -19,14 +19,8 @@ from kavka_broker.coordinator.led_shards import BETWEEN_SLICES_MS, LedShards, St
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share.share_state_client import ShareStateClient
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
-from kavka_broker.core.group.settings import GroupSettings
-from kavka_broker.core.metadata.image.configs import Configs
-from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
-from kavka_broker.core.share_group.settings import ShareGroupSettings
-from kavka_broker.core.streams_group.settings import StreamsGroupSettings
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Work, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -38,9 +32,6 @@ log = get("coordinator")
 
 EXPIRE_STAGGER_MS = 10
 """The pause between two partitions, so that expiry never holds the loop for all of them at once."""
-
-MS_MAX = 2**31 - 1
-"""Of a config that has no upper bound: what an int of Kafka's can be."""
 
 
 class GroupCoordinator:
@@ -206,154 +197,3 @@ def slices(steps: Iterator[int]) -> Work[None]:
         if looked_at >= OFFSETS_PER_SLICE_MAX:
             looked_at = 0
             yield
-
-
-def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
-    effective = EffectiveConfig(config, configs)
-
-    def consumer(group_id: str) -> ConsumerGroupSettings:
-        return consumer_settings_of(effective.broker, configs.group(group_id))
-
-    def share(group_id: str) -> ShareGroupSettings:
-        return share_settings_of(effective.broker, configs.group(group_id))
-
-    def streams(group_id: str) -> StreamsGroupSettings:
-        return streams_settings_of(effective.broker, configs.group(group_id))
-
-    return GroupSettings(
-        session_timeout_min_ms=config["group.min.session.timeout.ms"],
-        session_timeout_max_ms=config["group.max.session.timeout.ms"],
-        initial_rebalance_delay_ms=config["group.initial.rebalance.delay.ms"],
-        members_max=config["group.max.size"],
-        offset_metadata_max_bytes=config["offset.metadata.max.bytes"],
-        offsets_retention_ms=config["offsets.retention.minutes"] * 60_000,
-        consumer=consumer,
-        share=share,
-        streams=streams,
-    )
-
-
-def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ConsumerGroupSettings:
-    """The settings of one group: its own configs, within the bounds that brokers set, otherwise those of brokers."""
-    own = partial(bounded, of_group)
-    return ConsumerGroupSettings(
-        session_timeout_ms=own(
-            "consumer.session.timeout.ms",
-            config["group.consumer.session.timeout.ms"],
-            config["group.consumer.min.session.timeout.ms"],
-            config["group.consumer.max.session.timeout.ms"],
-        ),
-        heartbeat_interval_ms=own(
-            "consumer.heartbeat.interval.ms",
-            config["group.consumer.heartbeat.interval.ms"],
-            config["group.consumer.min.heartbeat.interval.ms"],
-            config["group.consumer.max.heartbeat.interval.ms"],
-        ),
-        assignment_interval_ms=own(
-            "consumer.assignment.interval.ms",
-            config["group.consumer.assignment.interval.ms"],
-            config["group.consumer.min.assignment.interval.ms"],
-            config["group.consumer.max.assignment.interval.ms"],
-        ),
-        rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
-        regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
-        members_max=config["group.consumer.max.size"],
-        assignors=config["group.consumer.assignors"],
-        migration=MigrationPolicy(config["group.consumer.migration.policy"].lower()),
-        classic_members_max=config["group.max.size"],
-    )
-
-
-def share_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ShareGroupSettings:
-    """The settings of one share group, as those of `consumer_settings_of`."""
-    own = partial(bounded, of_group)
-    return ShareGroupSettings(
-        session_timeout_ms=own(
-            "share.session.timeout.ms",
-            config["group.share.session.timeout.ms"],
-            config["group.share.min.session.timeout.ms"],
-            config["group.share.max.session.timeout.ms"],
-        ),
-        heartbeat_interval_ms=own(
-            "share.heartbeat.interval.ms",
-            config["group.share.heartbeat.interval.ms"],
-            config["group.share.min.heartbeat.interval.ms"],
-            config["group.share.max.heartbeat.interval.ms"],
-        ),
-        assignment_interval_ms=own(
-            "share.assignment.interval.ms",
-            config["group.share.assignment.interval.ms"],
-            config["group.share.min.assignment.interval.ms"],
-            config["group.share.max.assignment.interval.ms"],
-        ),
-        rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
-        # As in Apache Kafka no shorter than a write may take, so that nothing is asked for twice at once.
-        initialize_retry_interval_ms=max(
-            config["group.share.initialize.retry.interval.ms"], config["offsets.commit.timeout.ms"]
-        ),
-        members_max=config["group.share.max.size"],
-        assignor=config["group.share.assignors"][0],
-        record_lock_duration_ms=own(
-            "share.record.lock.duration.ms",
-            config["group.share.record.lock.duration.ms"],
-            config["group.share.min.record.lock.duration.ms"],
-            config["group.share.max.record.lock.duration.ms"],
-        ),
-        delivery_count_limit=own(
-            "share.delivery.count.limit",
-            config["group.share.delivery.count.limit"],
-            config["group.share.min.delivery.count.limit"],
-            config["group.share.max.delivery.count.limit"],
-        ),
-        partition_max_record_locks=own(
-            "share.partition.max.record.locks",
-            config["group.share.partition.max.record.locks"],
-            config["group.share.min.partition.max.record.locks"],
-            config["group.share.max.partition.max.record.locks"],
-        ),
-        auto_offset_reset=of_group.get("share.auto.offset.reset", "latest"),
-        isolation_level=of_group.get("share.isolation.level", "read_uncommitted"),
-        renew_acknowledge_enable=of_group.get("share.renew.acknowledge.enable", "true").lower() == "true",
-    )
-
-
-def streams_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> StreamsGroupSettings:
-    """The settings of one streams group, as those of `consumer_settings_of`."""
-    own = partial(bounded, of_group)
-    return StreamsGroupSettings(
-        session_timeout_ms=own(
-            "streams.session.timeout.ms",
-            config["group.streams.session.timeout.ms"],
-            config["group.streams.min.session.timeout.ms"],
-            config["group.streams.max.session.timeout.ms"],
-        ),
-        heartbeat_interval_ms=own(
-            "streams.heartbeat.interval.ms",
-            config["group.streams.heartbeat.interval.ms"],
-            config["group.streams.min.heartbeat.interval.ms"],
-            config["group.streams.max.heartbeat.interval.ms"],
-        ),
-        assignment_interval_ms=own(
-            "streams.assignment.interval.ms",
-            config["group.streams.assignment.interval.ms"],
-            config["group.streams.min.assignment.interval.ms"],
-            config["group.streams.max.assignment.interval.ms"],
-        ),
-        rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
-        initial_rebalance_delay_ms=own(
-            "streams.initial.rebalance.delay.ms", config["group.streams.initial.rebalance.delay.ms"], 0, MS_MAX
-        ),
-        standby_replicas=own(
-            "streams.num.standby.replicas",
-            config["group.streams.num.standby.replicas"],
-            0,
-            config["group.streams.max.standby.replicas"],
-        ),
-        members_max=config["group.streams.max.size"],
-    )
-
-
-def bounded(of_group: Mapping[str, str], name: str, of_brokers: int, low: int, high: int) -> int:
-    """A group's own config within the bounds of brokers; that of brokers where it has none."""
-    given = of_group.get(name)
-    return of_brokers if given is None else min(max(int(given), low), high)
