@@ -2,13 +2,12 @@
 
 from typing import Any
 
-from kavka_broker.coordinator.groups.group_commands import Outcome, ShareHeard
-from kavka_broker.coordinator.groups.share_groups import ShareGroups
+from kavka_broker.coordinator.groups.group_commands import GroupCommands, Outcome, ShareHeard
 from kavka_broker.coordinator.share.share_state_client import ReadState, ShareStateClient
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.share.runs import Change, Run
 from kavka_broker.core.share.share_partition import Acquisition, ShareLimits, SharePartition
 from kavka_broker.core.share.share_states import ShareStates
+from kavka_broker.core.share.share_window import Change, OffsetRun
 from kavka_broker.core.share.state_batches import RecordState, StateBatch
 from kavka_broker.core.share_group import heartbeat
 from kavka_broker.core.share_group.heartbeat import ShareChange
@@ -20,13 +19,15 @@ from tests.sim.teething import Patch, tooth
 @tooth("an answer to a share consumer does not wait for its records", "kill isolate", 10,
        workloads="sharers", hectic=True)  # fmt: skip
 def share_consumers_are_answered_before_the_commit(patch: Patch) -> None:
-    carry_out = ShareGroups._carry_out
+    carry_out = GroupCommands._carry_out
 
-    def carry_out_hastily(self: ShareGroups, outcome: Outcome[ShareGroup, ShareChange]) -> ShareHeard:
+    def carry_out_hastily(
+        self: GroupCommands[ShareGroup, ShareChange], outcome: Outcome[ShareGroup, ShareChange]
+    ) -> ShareHeard:
         change, _ = carry_out(self, outcome)
         return change, None
 
-    patch.setattr(ShareGroups, "_carry_out", carry_out_hastily)
+    patch.setattr(GroupCommands, "_carry_out", carry_out_hastily)
 
 
 @tooth("partitions are assigned before the share coordinator has their state", "pause", 5,
@@ -96,10 +97,10 @@ def locks_end_together(patch: Patch) -> None:
 
 @tooth("records are given out that another member has", "pause", 5, workloads="sharers", hectic=True)
 def locked_records_are_free(patch: Patch) -> None:
-    def is_free(run: Run) -> bool:
+    def is_free(run: OffsetRun) -> bool:
         return run.state in (RecordState.AVAILABLE, RecordState.ACQUIRED) and run.pending is None
 
-    patch.setattr(Run, "is_free", property(is_free))
+    patch.setattr(OffsetRun, "is_free", property(is_free))
 
 
 @tooth("the end of a session releases what other members have", "pause", 10, workloads="sharers", hectic=True)
@@ -118,7 +119,7 @@ def sessions_release_all(patch: Patch) -> None:
 def redeliveries_do_not_count(patch: Patch) -> None:
     lock = Acquisition.lock
 
-    def lock_without_counting(self: Acquisition, run: Run) -> None:
+    def lock_without_counting(self: Acquisition, run: OffsetRun) -> None:
         count = run.count
         lock(self, run)
         run.count = max(count, 1)
@@ -128,17 +129,17 @@ def redeliveries_do_not_count(patch: Patch) -> None:
 
 @tooth("a group leaves released records behind", "pause", 5, workloads="sharers", hectic=True)
 def released_records_are_left_behind(patch: Patch) -> None:
-    def is_settled(run: Run) -> bool:
+    def is_settled(run: OffsetRun) -> bool:
         return run.pending is None and (run.state.is_terminal or (run.state is RecordState.AVAILABLE and run.count > 0))
 
-    patch.setattr(Run, "is_settled", property(is_settled))
+    patch.setattr(OffsetRun, "is_settled", property(is_settled))
 
 
 @tooth("a rejected record is as one that was released", "pause", 5, workloads="sharers", hectic=True)
 def rejected_records_come_again(patch: Patch) -> None:
     mark = SharePartition._mark
 
-    def mark_released(self: SharePartition, run: Run, member: str, kind: int, *others: Any) -> None:
+    def mark_released(self: SharePartition, run: OffsetRun, member: str, kind: int, *others: Any) -> None:
         mark(self, run, member, 2 if kind == 3 else kind, *others)
 
     patch.setattr(SharePartition, "_mark", mark_released)
@@ -159,7 +160,7 @@ def needed_snapshots_are_pruned(patch: Patch) -> None:
 def foreign_records_are_accepted(patch: Patch) -> None:
     mark = SharePartition._mark
 
-    def mark_as_holder(self: SharePartition, run: Run, member: str, *others: Any) -> None:
+    def mark_as_holder(self: SharePartition, run: OffsetRun, member: str, *others: Any) -> None:
         mark(self, run, run.member if run.is_locked else member, *others)
 
     patch.setattr(SharePartition, "_mark", mark_as_holder)

@@ -12,7 +12,6 @@ import pytest
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
 
-from kavka_broker.core.share.runs import Change, Run
 from kavka_broker.core.share.share_partition import (
     Acknowledgement,
     Acquisition,
@@ -20,6 +19,7 @@ from kavka_broker.core.share.share_partition import (
     ShareLimits,
     SharePartition,
 )
+from kavka_broker.core.share.share_window import Change, OffsetRun
 from kavka_broker.core.share.state_batches import RecordState, StateBatch, combine
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError
@@ -165,7 +165,7 @@ class World:
         assert not self.held
 
 
-def _of(run: Run) -> range:
+def _of(run: OffsetRun) -> range:
     return range(run.first, run.last + 1)
 
 
@@ -203,16 +203,16 @@ def test_a_record_is_with_one_member_and_ends(story: list[Step]) -> None:
     play(story)
 
 
-def free_while_written(run: Run) -> bool:
+def free_while_written(run: OffsetRun) -> bool:
     return run.state is RecordState.AVAILABLE or run.pending is RecordState.AVAILABLE
 
 
-def locked_while_written(run: Run) -> bool:
+def locked_while_written(run: OffsetRun) -> bool:
     return run.state is RecordState.ACQUIRED
 
 
-def part_without_change(run: Run, first: int, last: int) -> Run:
-    return Run(first, last, run.state, run.count, run.member, run.deadline_ms, run.pending)
+def part_without_change(run: OffsetRun, first: int, last: int) -> OffsetRun:
+    return OffsetRun(first, last, run.state, run.count, run.member, run.deadline_ms, run.pending)
 
 
 def nothing_is_hidden(window: SharePartition, first: int, last: int) -> None:
@@ -220,7 +220,7 @@ def nothing_is_hidden(window: SharePartition, first: int, last: int) -> None:
 
 
 def acquired_by_anybody(
-    window: SharePartition, run: Run, member: str, kind: int, change: Change, limits: ShareLimits, now_ms: float
+    window: SharePartition, run: OffsetRun, member: str, kind: int, change: Change, limits: ShareLimits, now_ms: float
 ) -> None:
     ORIGINAL_MARK(window, run, run.member, kind, change, limits, now_ms)
 
@@ -239,9 +239,9 @@ def start_beyond_the_window(window: SharePartition, changes: Sequence[Change]) -
 
 ORIGINAL_MARK = SharePartition._mark
 DEFECTS: list[tuple[type, str, object]] = [
-    (Run, "is_free", property(free_while_written)),
-    (Run, "is_locked", property(locked_while_written)),
-    (Run, "part", part_without_change),
+    (OffsetRun, "is_free", property(free_while_written)),
+    (OffsetRun, "is_locked", property(locked_while_written)),
+    (OffsetRun, "part", part_without_change),
     (SharePartition, "_archive", nothing_is_hidden),
     (SharePartition, "_mark", acquired_by_anybody),
     (SharePartition, "roll_back", never_rolled_back),

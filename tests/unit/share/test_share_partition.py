@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from kavka_broker.core.share.runs import Change, Runs
 from kavka_broker.core.share.share_partition import (
     Acknowledgement,
     Acquired,
@@ -13,6 +12,7 @@ from kavka_broker.core.share.share_partition import (
     ShareLimits,
     SharePartition,
 )
+from kavka_broker.core.share.share_window import Change, ShareWindow
 from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -204,14 +204,14 @@ def test_many_changes_are_taken_over_in_one_pass(monkeypatch: pytest.MonkeyPatch
     acquire(window, [LogBatch(0, 99)])
     changes = [say(window, offset, offset, 1 + offset % 2) for offset in range(100)]
     passes = 0
-    join = Runs.join
+    join = ShareWindow.join
 
-    def counted(runs: Runs) -> None:
+    def counted(runs: ShareWindow) -> None:
         nonlocal passes
         passes += 1
         join(runs)
 
-    monkeypatch.setattr(Runs, "join", counted)
+    monkeypatch.setattr(ShareWindow, "join", counted)
     assert window.outcome_of(changes) == (1, 49)
     window.commit(*changes)
     assert passes == 1

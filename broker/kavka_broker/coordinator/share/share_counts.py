@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from typing import Final
 
-from kavka_broker.core.share.runs import Run
 from kavka_broker.core.share.share_partition import Acquired
+from kavka_broker.core.share.share_window import OffsetRun
 from kavka_broker.core.share.state_batches import RecordState, StateBatch
 
 PAIRS_MAX: Final = 200
@@ -42,7 +42,7 @@ class ShareCounts:
         for batch in batches:
             self._add(OUTCOMES[batch.delivery_state], batch.last_offset - batch.first_offset + 1)
 
-    def changed(self, runs: Iterable[Run]) -> None:
+    def changed(self, runs: Iterable[OffsetRun]) -> None:
         """Count records of a change that is about to be committed."""
         for run in runs:
             assert run.pending is not None, run

@@ -17,7 +17,6 @@ from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share.share_counts import ShareCounts
 from kavka_broker.coordinator.share.share_reading import READ_BYTES_MAX, read_batches, readable_end
 from kavka_broker.coordinator.share.share_state_client import Place, ShareStateClient
-from kavka_broker.core.share.runs import Change
 from kavka_broker.core.share.share_partition import (
     Acknowledgement,
     Acquired,
@@ -26,6 +25,7 @@ from kavka_broker.core.share.share_partition import (
     SharePartition,
 )
 from kavka_broker.core.share.share_states import UNSET, WrittenState
+from kavka_broker.core.share.share_window import Change
 from kavka_broker.core.share.start_offset import EARLIEST, duration_ms
 from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.core.share_group.settings import ShareGroupSettings

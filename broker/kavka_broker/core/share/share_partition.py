@@ -20,7 +20,7 @@ from enum import IntEnum
 from itertools import islice
 from typing import Final, NamedTuple
 
-from kavka_broker.core.share.runs import NOBODY, Change, Run, Runs
+from kavka_broker.core.share.share_window import NOBODY, Change, OffsetRun, ShareWindow
 from kavka_broker.core.share.state_batches import RecordState, StateBatch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
@@ -65,7 +65,7 @@ class ShareLimits(NamedTuple):
         """The number of deliveries after which records are delivered in smaller and smaller parts."""
         return max(THROTTLED_DELIVERIES_MIN, -(-self.deliveries_max // 2))
 
-    def deliverable(self, run: Run) -> int:
+    def deliverable(self, run: OffsetRun) -> int:
         """Return how many records of a throttled run are delivered together: half as many each time, at last one."""
         if run.count >= self.deliveries_max - 1:
             return 1
@@ -111,10 +111,10 @@ class Acquisition:
         self.deadline_ms = now_ms + limits.lock_ms
         self.is_strict = is_strict
         self.room = min(records_max, limits.records_max, ACQUIRED_PER_STEP_MAX)
-        self.runs: list[Run] = []
-        self.throttled: Run | None = None
+        self.runs: list[OffsetRun] = []
+        self.throttled: OffsetRun | None = None
 
-    def throttle(self, run: Run) -> bool:
+    def throttle(self, run: OffsetRun) -> bool:
         """Begin with records that were delivered often, or go on with more of them. Returns whether the run is one of
         theirs.
         """
@@ -126,7 +126,7 @@ class Acquisition:
         self.room = min(self.room, self.limits.deliverable(run))
         return True
 
-    def lock(self, run: Run) -> None:
+    def lock(self, run: OffsetRun) -> None:
         """Acquire a run."""
         assert run.is_free, run
         run.state, run.member, run.count, run.deadline_ms = ACQUIRED, self.member, run.count + 1, self.deadline_ms
@@ -140,7 +140,7 @@ class SharePartition:
     def __init__(self, state_epoch: int, start_offset: int, batches: Iterable[StateBatch] = ()) -> None:
         self.state_epoch = state_epoch
         self.log_start_offset = -1  # not known yet
-        self._window = Runs(start_offset)
+        self._window = ShareWindow(start_offset)
         for batch in batches:
             self._window.restore(batch)
         self._window.advance()
@@ -161,7 +161,7 @@ class SharePartition:
     # --- what is known ------------------------------------------------------------------------------------------
 
     @property
-    def runs(self) -> Sequence[Run]:
+    def runs(self) -> Sequence[OffsetRun]:
         """The runs, in the order of their offsets."""
         return self._window.runs
 
@@ -307,7 +307,7 @@ class SharePartition:
             raise
         return change
 
-    def _mark(self, run: Run, member: str, kind: int, change: Change, limits: ShareLimits, now_ms: float) -> None:
+    def _mark(self, run: OffsetRun, member: str, kind: int, change: Change, limits: ShareLimits, now_ms: float) -> None:
         if not run.is_locked:
             raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The records are not in the acquired state.")
         if run.member != member:
@@ -322,7 +322,7 @@ class SharePartition:
             case _:
                 run.mark(ARCHIVED, change)
 
-    def _released(self, run: Run, limits: ShareLimits) -> RecordState:
+    def _released(self, run: OffsetRun, limits: ShareLimits) -> RecordState:
         """Return the state of records that come back: they are archived after too many deliveries."""
         is_over = run.count >= limits.deliveries_max or run.last < self.log_start_offset
         return ARCHIVED if is_over else AVAILABLE

@@ -1,4 +1,4 @@
-"""Runs of offsets with one state, which tile the window of a share partition: each offset is in exactly one run."""
+"""The window of a share partition, tiled by runs of offsets with one state: each offset is in exactly one run."""
 
 from bisect import bisect_right
 from dataclasses import dataclass
@@ -10,7 +10,7 @@ NOBODY: Final = ""
 
 
 @dataclass(slots=True, eq=False)
-class Run:
+class OffsetRun:
     """Offsets with one state. `pending` is the state that is being written down, by `change`. `span` is the size of the
     run that these offsets were part of when they had first been delivered too often to be delivered together.
     """
@@ -44,7 +44,7 @@ class Run:
         """Whether the records are never delivered again."""
         return self.state.is_terminal and self.pending is None
 
-    def is_like(self, other: "Run") -> bool:
+    def is_like(self, other: "OffsetRun") -> bool:
         return (
             self.pending is None
             and other.pending is None
@@ -55,9 +55,9 @@ class Run:
             and (self.span == other.span or self.state.is_terminal)
         )
 
-    def part(self, first: int, last: int) -> "Run":
+    def part(self, first: int, last: int) -> "OffsetRun":
         """Return a run of these offsets, which is in the same change."""
-        part = Run(
+        part = OffsetRun(
             first, last, self.state, self.count, self.member, self.deadline_ms, self.pending, self.change, self.span
         )
         if self.change is not None:
@@ -76,7 +76,7 @@ class Change:
     __slots__ = ("runs",)
 
     def __init__(self) -> None:
-        self.runs: list[Run] = []
+        self.runs: list[OffsetRun] = []
 
     @property
     def batches(self) -> list[StateBatch]:
@@ -84,8 +84,8 @@ class Change:
         return [StateBatch(run.first, run.last, run.pending, run.count) for run in self.runs if run.pending is not None]
 
 
-class Runs:
-    """The runs from `start_offset` up to `end_offset`, in order."""
+class ShareWindow:
+    """The runs of offsets from `start_offset` up to `end_offset`, in order."""
 
     __slots__ = ("end_offset", "runs", "seam", "start_offset")
 
@@ -93,15 +93,15 @@ class Runs:
         self.start_offset = start_offset
         self.end_offset = start_offset
         self.seam = -1  # an offset that no run straddles: the start of the log
-        self.runs: list[Run] = []
+        self.runs: list[OffsetRun] = []
 
     def extend(self, last: int, state: RecordState, count: int = 0) -> None:
         """Let the window grow up to this offset."""
         if last >= self.end_offset:
-            self.runs.append(Run(self.end_offset, last, state, count))
+            self.runs.append(OffsetRun(self.end_offset, last, state, count))
             self.end_offset = last + 1
 
-    def cut(self, first: int, last: int) -> list[Run]:
+    def cut(self, first: int, last: int) -> list[OffsetRun]:
         """Return the runs within these offsets, cut at both ends."""
         first, last = max(first, self.start_offset), min(last, self.end_offset - 1)
         if first > last:
@@ -121,12 +121,12 @@ class Runs:
             self.extend(max(batch.first_offset, self.end_offset) - 1, RecordState.AVAILABLE)
             self.extend(batch.last_offset, as_restored(batch.delivery_state), batch.delivery_count)
 
-    def within(self, first: int, last: int) -> list[Run]:
+    def within(self, first: int, last: int) -> list[OffsetRun]:
         """Return the runs that have some of these offsets, as they are."""
         first, last = max(first, self.start_offset), min(last, self.end_offset - 1)
         return self.runs[self._index(first) : self._index(last) + 1] if first <= last else []
 
-    def head(self, run: Run, size: int) -> Run:
+    def head(self, run: OffsetRun, size: int) -> OffsetRun:
         """Return the first `size` records of a run, cut off from the rest."""
         if size < run.size:
             self._split(self._index(run.first), run.first + size)
@@ -134,7 +134,7 @@ class Runs:
 
     def join(self) -> None:
         """Join neighbours that are alike."""
-        joined: list[Run] = []
+        joined: list[OffsetRun] = []
         for run in self.runs:
             if joined and run.first != self.seam and joined[-1].is_like(run):
                 joined[-1].last = run.last
