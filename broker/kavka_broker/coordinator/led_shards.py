@@ -14,6 +14,7 @@ from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
+from kavka_broker.loop.paced_work import run_paced
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -21,8 +22,6 @@ from kavka_broker.replica.leading.partition import Partition
 
 log = get("coordinator")
 
-BETWEEN_SLICES_MS: Final = 1
-"""The pause between two slices of background work: the next tick of the timers."""
 LOAD_AGAIN_MS: Final = 1000
 """Between two loads of a log that could not be read: a disk may answer again, or a file be mended."""
 
@@ -182,6 +181,5 @@ class LedShards(Generic[S]):
     # --- long work ----------------------------------------------------------------------------------------------
 
     def work_off(self, shard: S, work: Iterator[None]) -> None:
-        """Do a slice of work, and the next slice in a later turn, as long as this broker serves the shard."""
-        if not shard.is_closed and next(work, work) is None:
-            self._timers.after(BETWEEN_SLICES_MS, self.work_off, shard, work)
+        """Do work in slices with pauses, as long as this broker serves the shard."""
+        run_paced(self._timers, work, holds=lambda: not shard.is_closed)

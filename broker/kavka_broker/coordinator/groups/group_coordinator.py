@@ -15,13 +15,14 @@ from kavka_broker.coordinator.groups.group_settings import settings_of
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.coordinator.groups.offset_expiration import OFFSETS_PER_SLICE_MAX
 from kavka_broker.coordinator.internal_topic import InternalTopic, Topics
-from kavka_broker.coordinator.led_shards import BETWEEN_SLICES_MS, LedShards, Steps
+from kavka_broker.coordinator.led_shards import LedShards, Steps
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share.share_state_client import ShareStateClient
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import OFFSETS_TOPIC
 from kavka_broker.logs import get
+from kavka_broker.loop.paced_work import run_paced
 from kavka_broker.loop.slices import Work, at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -89,16 +90,13 @@ class GroupCoordinator:
             is_running = self._forgetting is not None
             self._forgetting = chain(slices(self._forget()), self._tombstones())
             if not is_running:
-                self._go_on_forgetting()
+                run_paced(self._timers, self._forget_deleted())
 
-    def _go_on_forgetting(self) -> None:
-        """Forget a slice of offsets, and the next slice in a later turn."""
-        if self._forgetting is None:
-            return
-        if next(self._forgetting, self._forgetting) is None:
-            self._timers.after(BETWEEN_SLICES_MS, self._go_on_forgetting)
-        else:
-            self._forgetting = None
+    def _forget_deleted(self) -> Iterator[None]:
+        """Forget offsets of deleted topics, a slice a step; again from the first where more are deleted meanwhile."""
+        while self._forgetting is not None and next(self._forgetting, self._forgetting) is None:
+            yield
+        self._forgetting = None
 
     def _forget(self) -> Iterator[int]:
         """Forget the offsets of deleted topics in memory, a group a step; yields how many it has looked at."""
@@ -137,16 +135,15 @@ class GroupCoordinator:
 
     def _open(self, shard: Shard) -> None:
         shard.open()
-        owing = chain(shard.upkeep.tombstones(), slices(shard.share_offsets.forget_deleted_topics()))
-        self.led.work_off(shard, owing)
+        self.led.work_off(shard, self._owing(shard))
+
+    def _owing(self, shard: Shard) -> Iterator[None]:
+        """Do what the log owes to topics that were deleted while no coordinator had it."""
+        yield from shard.upkeep.tombstones()
+        yield from slices(shard.share_offsets.forget_deleted_topics())
 
     def _close(self, shard: Shard) -> None:
-        self._go_on(slices(shard.close()))
-
-    def _go_on(self, work: Work[None]) -> None:
-        """Do a slice of work, and the next slice in a later turn."""
-        if next(work, work) is None:
-            self._timers.after(BETWEEN_SLICES_MS, self._go_on, work)
+        run_paced(self._timers, slices(shard.close()))
 
     async def _forget_missed(self, shard: Shard) -> None:
         """Forget the offsets of topics that were deleted while the log was read, before members commit more."""

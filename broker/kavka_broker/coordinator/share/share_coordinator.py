@@ -6,16 +6,18 @@ The log is not compacted: from time to time it is pruned below the oldest snapsh
 """
 
 from collections.abc import Callable, Iterator
+from functools import partial
 from typing import NamedTuple
 
 from kavka_broker.coordinator.groups.transactional_offsets import Waiting
-from kavka_broker.coordinator.led_shards import BETWEEN_SLICES_MS, LedShards, Steps
+from kavka_broker.coordinator.led_shards import LedShards, Steps
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.share.share_loading import load
 from kavka_broker.coordinator.share.share_shard import ShareShard
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.core.share.share_states import SharePartitionKey, ShareState, ShareStates, WrittenState
+from kavka_broker.loop.paced_work import run_paced
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.uuids import from_text, to_text
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -122,7 +124,8 @@ class ShareCoordinator:
         return self._led.loaded
 
     def _tend(self) -> None:
-        self._go_on(self._of_each_shard(self._tending), self.settings.cold_interval_ms, self._tend)
+        again = partial(self._timers.after, self.settings.cold_interval_ms, self._tend)
+        run_paced(self._timers, self._of_each_shard(self._tending), then=again)
 
     def _tending(self, shard: ShareShard) -> Iterator[None]:
         """Forget partitions of deleted topics, and write snapshots of those that are not in use."""
@@ -130,7 +133,8 @@ class ShareCoordinator:
         yield from shard.snapshot_cold(self.settings.cold_interval_ms)
 
     def _prune(self) -> None:
-        self._go_on(self._of_each_shard(ShareShard.prune), self.settings.prune_interval_ms, self._prune)
+        again = partial(self._timers.after, self.settings.prune_interval_ms, self._prune)
+        run_paced(self._timers, self._of_each_shard(ShareShard.prune), then=again)
 
     def _of_each_shard(self, work_of: Callable[[ShareShard], Iterator[None]]) -> Iterator[None]:
         """Work on one shard after the other, a slice of one a step, as long as this broker serves it."""
@@ -139,17 +143,6 @@ class ShareCoordinator:
             while not shard.is_closed and next(work, work) is None:
                 yield
             yield
-
-    def _go_on(self, work: Iterator[None], interval_ms: int, again: Callable[[], None]) -> None:
-        """Do a slice of work, and the next slice in a later turn; all `again` at the interval after its end."""
-        is_done = True
-        try:
-            is_done = next(work, work) is work
-        finally:
-            if is_done:
-                self._timers.after(interval_ms, again)
-            else:
-                self._timers.after(BETWEEN_SLICES_MS, self._go_on, work, interval_ms, again)
 
 
 def coordinator_key(key: SharePartitionKey) -> str:
