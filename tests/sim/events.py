@@ -11,6 +11,7 @@ from typing import Any, Final
 
 from kavka_broker.logs import LOGGER_NAME
 from tests.sim.loop import PROCESS, SimLoop
+from tests.sim.outdated import SENT_AWAY
 
 STORY_LINES_MAX = 20_000
 Listener = Callable[[str, Mapping[str, Any]], None]
@@ -44,6 +45,7 @@ class Events(logging.Handler):
         self.counts: Counter[str] = Counter()
         self.strangers: set[str] = set()  # addresses of those who log in with passwords that are none
         self.lines: deque[str] = deque(maxlen=STORY_LINES_MAX)
+        self.is_outdated: Callable[[str], bool] = lambda process: False
         # Told of every defect.
         self.failed: Callable[[str], None] = lambda why: None
         # By event: who is told of it, with the process and what it says.
@@ -76,7 +78,8 @@ class Events(logging.Handler):
         is_stranger = client in self.strangers and reason.startswith(REFUSED_LOGIN)
         is_left = reason.startswith(MISSED_LOGIN) and self.loop.network.has_lost_peer(process, client)
         is_given_up = reason.startswith(GIVEN_UP) and self.loop.network.has_lost_peer(process, client)
-        if not (is_stranger or is_left or is_given_up or reason.startswith(CLOSED_FOR)):
+        is_sent_away = reason.startswith(SENT_AWAY) and self.is_outdated(process)
+        if not (is_stranger or is_left or is_given_up or is_sent_away or reason.startswith(CLOSED_FOR)):
             self.failed(f"NobodyIsTurnedAway: {process} has closed a connection: {reason}")
 
     @contextmanager

@@ -6,6 +6,7 @@ from contextlib import suppress
 from typing import Any
 
 from kavka_broker.core.metadata.decide import registrations
+from kavka_broker.membership.outdated_image import OutdatedImage
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.replica.hosting.replica_reports import ReplicaReports
 from kavka_broker.replica.leading.partition import Partition
@@ -168,3 +169,12 @@ def foreign_epochs_are_believed(patch: Patch) -> None:
     patch.setattr(recovery, "are_confirmed", lambda *_: True)
     patch.setattr(damage, "FILES", {"epochs": damage.epochs})
     patch.setattr(damage, "WAYS", ("exchanged",))
+
+
+@tooth("a broker that was outdated sends clients away for good", "full_disk", 6)
+def outdated_for_good(patch: Patch) -> None:
+    def told(self: OutdatedImage, *, is_fenced: bool, is_unfenced: bool) -> None:
+        self.is_known = self.is_known or (is_fenced and is_unfenced and not self.has_room())
+
+    patch.setattr(OutdatedImage, "told", told)
+    patch.setattr(OutdatedImage, "replayed", lambda *_, **__: None)

@@ -133,6 +133,7 @@ class RaftDriver:
     ) -> None:
         self.node = node
         self.is_failed = False
+        self.waits_for_room = False  # on the disk: nothing new is taken note of
         self._log = metadata_log
         self._host = host
         self._peers = peers
@@ -349,6 +350,7 @@ class RaftDriver:
 
     async def _write_with_room(self, effect: Effect, problem: BrokerError | OSError) -> list[Effect]:
         """Try a write again until the disk has room."""
+        self.waits_for_room = True
         while True:
             self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
             await asyncio.sleep(ROOM_RETRY_MS / 1000)
@@ -359,6 +361,7 @@ class RaftDriver:
                     raise
                 problem = again
             else:
+                self.waits_for_room = False
                 return []
 
     def _may_try_again(self, problem: BrokerError | OSError) -> bool:
@@ -375,9 +378,11 @@ class RaftDriver:
             except OSError as problem:
                 if problem.errno != ENOSPC or self.is_failed:
                     raise
+                self.waits_for_room = True
                 self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
                 await asyncio.sleep(ROOM_RETRY_MS / 1000)
             else:
+                self.waits_for_room = False
                 return []
 
     # --- answers ------------------------------------------------------------------------------------------------

@@ -8,6 +8,8 @@ What goes wrong, and what the peer sees (as Apache Kafka does it):
 
 - a request of a client that has yet to say who it is (`core/authentication/login.py`): ProtocolViolation;
 - a request behind the end of what the client has said (`core/authentication/session.py`): the connection closes;
+- a request to a broker whose image is known to be outdated (`membership/outdated_image.py`): the connection closes, so
+  that the client asks another broker who leads;
 - an API key or version that is not served, or bytes that do not decode: ProtocolViolation, the connection closes;
 - ApiVersions of a version that is not served: a v0 answer with UNSUPPORTED_VERSION and the table, so that the client
   can choose again;
@@ -58,6 +60,7 @@ from kavka_broker.request.throttling import throttle
 log = get("api")
 
 API_VERSIONS = 18
+HANDSHAKES: Final = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
 SIZE = Struct(">i")
 
 
@@ -201,7 +204,9 @@ class Dispatcher:
         if not api.supports(header.api_version):
             self._refuse_version(exchange, peer)
             return exchange
-        if (peer.login is not None or peer.session is not None) and not self._may_come(exchange, peer):
+        if (peer.login is not None or peer.session is not None or self._is_outdated) and not self._may_come(
+            exchange, peer
+        ):
             return exchange
         check_size(api, len(frame))
         if api.forwarded and self._role == "broker":
@@ -230,6 +235,12 @@ class Dispatcher:
             exchange.waiting = self._task(answer, exchange)
         return exchange
 
+    @property
+    def _is_outdated(self) -> bool:
+        """Whether this broker's image names leaders that are none any more, and it knows that."""
+        serving = self._broker.serving
+        return serving is not None and serving.lifecycle.outdated.is_known and self._role == "broker"
+
     def _session_holds(self, exchange: Exchange, peer: Connected, session: Session) -> bool:
         """Whether a client is still known, or begins to renew its login. Otherwise there is no answer but the end of
         the connection, behind the answers that are owed.
@@ -243,9 +254,12 @@ class Dispatcher:
         return False
 
     def _may_come(self, exchange: Exchange, peer: Connected) -> bool:
-        """Whether a client that is not known, or not for good, may ask for this. Raises ProtocolViolation where no
-        answer can say no.
+        """Whether a client that is not known, or not for good, may ask for this, and whether anybody may. Raises
+        ProtocolViolation where no answer can say no.
         """
+        if self._is_outdated and exchange.api.key not in HANDSHAKES:
+            exchange.client.is_last = "this broker is fenced and has no room to note who leads: its image is outdated"
+            return False
         if peer.login is None:
             return peer.session is None or self._session_holds(exchange, peer, peer.session)
         exchange.is_login = peer.login.is_first

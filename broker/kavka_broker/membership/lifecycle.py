@@ -5,6 +5,7 @@
     unfenced        by a heartbeat that says so; from here on it may lead and stand in in-sync sets
     (heartbeats)    each `broker.heartbeat.interval.ms`, and at once when there is something to say
     step aside      heartbeats that want to be fenced, while the disk takes nothing and others can lead
+    be outdated     aside, with a metadata log that has no room to note it: clients are sent away (`outdated_image`)
     leave           heartbeats that want to shut down, until the controller has moved away what this broker leads
 
 A broker that the controller has fenced meanwhile (it was paused, or cut off) comes back the same way from the third
@@ -32,6 +33,7 @@ from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.metadata_feed import MetadataFeed
+from kavka_broker.membership.outdated_image import OutdatedImage
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
@@ -114,6 +116,7 @@ class Lifecycle:
         self.broker_epoch = -1
         self.offline_directories: list[bytes] = []
         self.cordoned_directories: list[bytes] = []
+        self.outdated = OutdatedImage()
         self.may_come_back: Callable[[], bool] = _always
         self._introduction = introduction
         self._times = times
@@ -323,6 +326,7 @@ class Lifecycle:
             return True
         self._answered_ms = self._clock.monotonic_ms()
         self._is_aside_known = self._is_aside and request.want_fence
+        self.outdated.told(is_fenced=answer.is_fenced, is_unfenced=self.is_unfenced)
         if answer.should_shut_down and self._wants_shut_down:
             self._may_stop.set()
         return True
@@ -347,6 +351,7 @@ class Lifecycle:
 
     def _on_replayed(self, records: Sequence[Message]) -> None:
         self._replayed.set()
+        self.outdated.replayed(is_unfenced=self.is_unfenced)
         # Others may wait until this broker has seen the change: a stopping broker, or this one to be unfenced.
         if BrokerRegistrationChangeRecord in {type(record) for record in records} or self._fenced_by_others():
             self.tell()

@@ -47,6 +47,7 @@ class Controller:
         self.heartbeats: list[BrokerHeartbeatRequest] = []
         self.refusals: list[ErrorCode] = []
         self.lets_go = True
+        self.says_fenced = False  # though no record of it has come
         self.failures: list[Exception] = []  # of the next heartbeats
 
     async def answer(self, request: Message) -> Message:
@@ -66,7 +67,9 @@ class Controller:
         if registration.fenced and not request.want_fence and request.current_metadata_offset >= EPOCH:
             self.change(fenced=-1)
         return BrokerHeartbeatResponse(
-            is_caught_up=True, is_fenced=registration.fenced, should_shut_down=request.want_shut_down and self.lets_go
+            is_caught_up=True,
+            is_fenced=registration.fenced or self.says_fenced,
+            should_shut_down=request.want_shut_down and self.lets_go,
         )
 
     def register(self, incarnation_id: bytes) -> int:
@@ -104,6 +107,33 @@ def test_a_broker_introduces_itself_and_is_unfenced_when_it_says_so() -> None:
         assert all(heartbeat.want_fence for heartbeat in controller.heartbeats)
         await broker.unfence()
         assert broker.is_unfenced
+
+    play(scenario)
+
+
+def test_a_broker_that_has_no_room_to_note_that_it_is_fenced_is_outdated_until_it_has() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        broker.outdated.has_room = lambda: False
+        controller.says_fenced = True
+        broker.tell()
+        await until(lambda: broker.outdated.is_known)
+        controller.change(fenced=1)
+        assert not broker.outdated.is_known, "the image has it so now"
+
+    play(scenario)
+
+
+def test_a_broker_that_has_room_is_about_to_note_that_it_is_fenced() -> None:
+    async def scenario(broker: Lifecycle, controller: Controller) -> None:
+        await broker.register()
+        await broker.unfence()
+        controller.says_fenced = True
+        before = len(controller.heartbeats)
+        broker.tell()
+        await until(lambda: len(controller.heartbeats) > before)
+        assert not broker.outdated.is_known
 
     play(scenario)
 

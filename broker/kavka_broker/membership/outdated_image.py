@@ -1,0 +1,35 @@
+"""Whether this broker's image is known to be outdated, so that it names leaders that are none any more.
+
+A node that is broker and controller has its metadata log beside its data. Where the disk is full it steps aside
+(`lifecycle`), others lead, and it cannot take note of that: the controller's answer to a heartbeat alone tells it.
+"""
+
+from collections.abc import Callable
+
+from kavka_broker.logs import get
+
+log = get("membership")
+
+
+class OutdatedImage:
+    """Compares what the controller says of this broker with what its image has. `is_known` until they agree."""
+
+    def __init__(self) -> None:
+        self.is_known = False
+        self.has_room: Callable[[], bool] = _always  # whether the metadata log takes what comes
+
+    def told(self, *, is_fenced: bool, is_unfenced: bool) -> None:
+        """The controller says whether the broker `is_fenced`, and the image whether it `is_unfenced`."""
+        was_known = self.is_known
+        self.is_known = is_fenced and is_unfenced and not self.has_room()
+        if self.is_known and not was_known:
+            reason = "it is fenced, and the metadata log has no room to note it; clients are sent to other brokers"
+            log.warning("broker.outdated", reason=reason)
+
+    def replayed(self, *, is_unfenced: bool) -> None:
+        """The image has replayed records, and has the broker so now."""
+        self.is_known = self.is_known and is_unfenced
+
+
+def _always() -> bool:
+    return True
