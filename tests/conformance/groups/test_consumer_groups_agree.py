@@ -108,7 +108,8 @@ class Player:
         return told.member_epoch
 
     def describe(self, group: str) -> None:
-        (told,) = ask(self.address, ConsumerGroupDescribeRequest([group]), ConsumerGroupDescribeResponse, 1).groups
+        request = ConsumerGroupDescribeRequest([group], include_authorized_operations=True)
+        (told,) = ask(self.address, request, ConsumerGroupDescribeResponse, 1).groups
         members = sorted(
             (
                 *(one.member_id, one.instance_id, one.rack_id, one.member_epoch, one.client_id, one.client_host),
@@ -121,7 +122,7 @@ class Player:
             for one in told.members
         )
         self.told.append((told.error_code, told.error_message, told.group_state, told.group_epoch, members))
-        self.told.append((told.assignment_epoch, told.assignor_name))
+        self.told.append((told.assignment_epoch, told.assignor_name, told.authorized_operations))
 
     def commit(self, group: str, member: str, epoch: int, *indexes: int, version: int = 10) -> None:
         partitions = [OffsetCommitRequestPartition(index, 3) for index in indexes]
