@@ -153,6 +153,20 @@ def test_an_expression_is_matched_with_the_topics_that_there_are() -> None:
     assert world.owned() == {"A": {"t": [0, 1], "ttt": [0]}}
 
 
+def test_an_expression_that_matches_nothing_leaves_a_group_in_its_first_epoch() -> None:
+    world = World(t=1)
+    world.join("A", regex="u")
+    world.settle("A")
+    assert (world.group.epoch, world.member("A").epoch, world.owned()) == (1, 1, {"A": {}})
+    world.topics.put("u", 3)
+    world.match()
+    world.settle("A")
+    assert (world.group.epoch, world.owned()) == (2, {"A": {"u": [0, 1, 2]}})
+    world.clients["A"].regex, world.clients["A"].says_all = "v", True
+    world.settle("A")
+    assert world.owned() == {"A": {}}, "it had topics before, which it has to give up"
+
+
 def test_names_and_an_expression_count_together_and_a_change_of_it_moves_the_epoch() -> None:
     world = World(t=1, u=1, v=1)
     world.join("A", "v", regex="u")

@@ -416,7 +416,7 @@ def _match(view: View, before: ConsumerMember | None, around: Surroundings, chan
 def _epoch(view: View, before: ConsumerMember, around: Surroundings, change: Change) -> int:
     """The group epoch after this heartbeat, with its record where it is a new one."""
     group, member = view.group, view.member
-    has_changed = member.topics != before.topics or member.regex != before.regex
+    has_changed = member.topics != before.topics or (member.regex != before.regex and not _says_nothing(view, before))
     if not has_changed and group.topics_seen == around.topics_seen and group.epoch:
         return group.epoch
     names, expressed = group.subscribed.copy(), group.expressed.copy()
@@ -431,6 +431,15 @@ def _epoch(view: View, before: ConsumerMember, around: Surroundings, change: Cha
     if epoch > group.epoch:
         change.records.append(group_record(group.group_id, epoch, hashed))
     return epoch
+
+
+def _says_nothing(view: View, before: ConsumerMember) -> bool:
+    """Whether a member's expression is new to the group and matches no topic, and the member had none before: its group
+    stays in its epoch, as Apache Kafka's does, which matches a new expression only after the heartbeat.
+    """
+    member, group = view.member, view.group
+    is_new = member.regex in view.matched and member.regex not in group.matched
+    return is_new and not view.topics_of(member) and not group.topics_of(before)
 
 
 def _names(
