@@ -12,7 +12,7 @@ DEV     := $(VENV)/stamps/dev-$(call key,requirements/dev.in requirements/run.in
 PIP     := PYTHONWARNINGS=ignore $(BIN)/python -m pip --disable-pip-version-check --quiet
 
 .DEFAULT_GOAL := help
-.PHONY: help demo setup check test test-all sim chaos bench e2e format generate package compat requirements clean
+.PHONY: help demo setup check test test-all sim chaos bench e2e kafka-tests format generate package compat requirements clean
 
 help: ## this page
 	@echo 'The day of a developer:'
@@ -53,6 +53,9 @@ bench: $(DEV) ## 8 Kavka beside Apache Kafka, same clients; minutes, needs a JDK
 
 e2e: $(DEV) ## 9 images, and pods of them; needs root: CLUSTER=own|kind|kubeconfig ARGS="--keep -k broker"
 	@$(BIN)/python -m e2e $(ARGS)
+
+kafka-tests: $(DEV) ## 7 Apache Kafka's own compiled tests on Kavka, all of the allow list: ARGS="--product both Transact"
+	@$(BIN)/python -m tests.conformance.kafka_own $(ARGS)
 
 format: $(DEV) ## 2 write the code as ruff wants it
 	@$(BIN)/ruff check --fix-only --quiet .

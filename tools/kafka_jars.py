@@ -55,6 +55,11 @@ def connect_class_path() -> str:
     return f"{class_path()}:{_more_jars('connect')}/*"
 
 
+def tests_class_path() -> str:
+    """The class path of Apache Kafka's own compiled tests, behind Apache Kafka's: 110 MB, of which 70 are RocksDB."""
+    return f"{_more_jars('tests')}/*"
+
+
 def _more_jars(name: str) -> Path:
     """The directory of what tools/kafka/NAME lists, fetched where it is not there yet."""
     directory = cache_home() / "kavka-kafka" / f"{VERSION}-{name}" / "libs"

@@ -1,0 +1,94 @@
+"""Which of Apache Kafka's own tests pass on Kavka, and on Apache Kafka in the same run; and why others are outside.
+
+The list only grows: `passes` is exact, so a case that begins to pass, or stops, fails the run. A class enters it when
+Apache Kafka has passed it through the same runner. Absent as a whole, and named nowhere below, are the classes that
+extend IntegrationTestHarness or QuorumTestHarness: they start Apache Kafka in their own process. Those of Kafka
+Streams, Connect, MirrorMaker and of the tools have not been played against the control yet.
+"""
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from itertools import chain
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True)
+class OwnTests:
+    """A class of tests: how many of its cases pass, and by a pattern of METHOD SHOWN-NAME why others are left out."""
+
+    name: str
+    passes: int
+    outside: Mapping[str, str] = field(default_factory=dict)
+
+
+CLIENTS: Final = "org.apache.kafka.clients"
+TIERED: Final = "org.apache.kafka.server.log.remote.metadata.storage"
+NEW: Final = "metadata.version before 3.9, with which Kavka does not start"
+HASHED: Final = "compares lists in the order of Apache Kafka's hash tables"
+A_JAVA_CLASS: Final = "has the broker load a class of Java"
+OF_JMX: Final = "reads metrics of the broker in the same JVM"
+NO_TIERS: Final = "tiered storage, which Kavka refuses"
+
+STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
+    # In every run: short ones, and those that have found defects.
+    "sample": (
+        OwnTests(f"{CLIENTS}.admin.AdminFenceProducersTest", 3),
+        OwnTests("kafka.server.WriteTxnMarkersRequestTest", 2),
+        OwnTests(
+            "kafka.server.ConsumerGroupDescribeRequestTest",
+            3,
+            {"^testConsumerGroupDescribeWithNewGroupCoordinator ": HASHED},
+        ),
+        OwnTests(f"{CLIENTS}.admin.AutoTopicCreationTest", 4),
+    ),
+    "transactions": (
+        OwnTests("kafka.server.TxnOffsetCommitRequestTest", 4),
+        OwnTests(f"{CLIENTS}.TransactionsExpirationTest", 4),
+        OwnTests(f"{CLIENTS}.TransactionsWithMaxInFlightOneTest", 1),
+    ),
+    "producers": (
+        OwnTests(
+            f"{CLIENTS}.producer.ProducerIdExpirationTest",
+            2,
+            {"^testDynamicProducerIdExpirationMs ": "reads a setting in the broker's log manager"},
+        ),
+        OwnTests(f"{CLIENTS}.producer.ProducerIntegrationTest", 9, {r"^testUniqueProducerIds .*Version=3\.3": NEW}),
+    ),
+    "administration": (
+        OwnTests(f"{CLIENTS}.admin.DescribeProducersWithBrokerIdTest", 3),
+        OwnTests(f"{CLIENTS}.admin.DynamicGroupConfigIntegrationTest", 3),
+        OwnTests(f"{CLIENTS}.admin.DescribeFeaturesTest", 1, {"^testUnstableApiVersions ": NEW}),
+        OwnTests(f"{CLIENTS}.admin.RackAwareAutoTopicCreationTest", 1),
+        OwnTests("kafka.server.DescribeQuorumRequestTest", 1),
+    ),
+    "groups": (
+        OwnTests("kafka.server.DeleteGroupsRequestTest", 2),
+        OwnTests("kafka.server.DescribeGroupsRequestTest", 1),
+        OwnTests("kafka.server.ListGroupsRequestTest", 1, {"^testListGroupsWithNewConsumerGroupProtocol ": HASHED}),
+        OwnTests("kafka.server.OffsetCommitRequestTest", 2),
+        OwnTests("kafka.server.OffsetDeleteRequestTest", 2),
+        OwnTests("kafka.server.StreamsGroupDescribeRequestTest", 2),
+        OwnTests("kafka.server.ShareGroupDescribeRequestTest", 2),
+    ),
+}
+CLASSES: Final = tuple(chain.from_iterable(STORIES.values()))
+
+#: Classes that are not played at all.
+ABSENT: Final[Mapping[str, str]] = {
+    f"{CLIENTS}.CreateTopicsRequestWithPolicyTest": A_JAVA_CLASS,
+    f"{CLIENTS}.MetricsDuringTopicCreationDeletionTest": OF_JMX,
+    f"{CLIENTS}.admin.AdminClientWithPoliciesIntegrationTest": A_JAVA_CLASS,
+    f"{CLIENTS}.consumer.ConsumerWithLegacyMessageFormatIntegrationTest": "appends old batches to a log object",
+    f"{CLIENTS}.producer.SocketServerMemoryPoolTest": "looks into the broker's pool of memory",
+    "kafka.server.BrokerMetricNamesTest": OF_JMX,
+    "kafka.server.RaftClusterSnapshotTest": "looks into the objects of the quorum",
+    "kafka.server.metadata.BrokerMetadataPublisherTest": "looks into the objects of the quorum",
+    "org.apache.kafka.admin.RemoteTopicCrudTest": NO_TIERS,
+    f"{TIERED}.RemoteLogSegmentLifecycleTest": NO_TIERS,
+    f"{TIERED}.TopicBasedRemoteLogMetadataManagerMultipleSubscriptionsTest": NO_TIERS,
+    f"{TIERED}.TopicBasedRemoteLogMetadataManagerRestartTest": NO_TIERS,
+    f"{TIERED}.TopicBasedRemoteLogMetadataManagerTest": NO_TIERS,
+    "org.apache.kafka.server.log.remote.storage.RemoteLogMetadataManagerTest": NO_TIERS,
+    "org.apache.kafka.server.quota.CustomQuotaCallbackTest": A_JAVA_CLASS,
+    "unit.kafka.server.AllocateProducerIdsRequestTest": "asks the broker's quorum object which controller leads",
+}

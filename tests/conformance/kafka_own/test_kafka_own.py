@@ -1,0 +1,61 @@
+"""Apache Kafka's own compiled tests on Kavka: the sample in every run, each other story when it is its turn.
+
+`python -m tests.conformance.kafka_own` (or `make kafka-tests`) plays all of the list, and with `--product both` Apache
+Kafka beside it. `allow_list.py` says what is left out, and why.
+"""
+
+from pathlib import Path
+
+import pytest
+
+from tests.conformance.kafka_own.allow_list import ABSENT, CLASSES, STORIES
+from tests.conformance.kafka_own.runs import Case, Run, run
+from tests.conformance.kafka_own.verdicts import complaints, pattern, table
+
+pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+
+def play(story: str, directory: Path) -> None:
+    """Run the classes of a story in one JVM, and see that they end as the allow list says."""
+    classes = STORIES[story]
+    ran = run([one.name for one in classes], directory, left_out=pattern(classes))
+    wrong = complaints(ran, classes)
+    assert not wrong, "\n".join([*wrong, *table(ran), f"logs: {directory}"])
+
+
+def test_the_sample(tmp_path: Path) -> None:
+    play("sample", tmp_path)
+
+
+def test_transactions(tmp_path: Path) -> None:
+    play("transactions", tmp_path)
+
+
+def test_producers(tmp_path: Path) -> None:
+    play("producers", tmp_path)
+
+
+def test_administration(tmp_path: Path) -> None:
+    play("administration", tmp_path)
+
+
+def test_groups(tmp_path: Path) -> None:
+    play("groups", tmp_path)
+
+
+def test_the_list_names_each_class_once() -> None:
+    names = [one.name for one in CLASSES]
+    assert sorted({*names, *ABSENT}) == sorted([*names, *ABSENT])
+
+
+def test_a_case_that_fails_or_is_lacking_is_told() -> None:
+    (entry, *_) = STORIES["sample"]
+    cases = [Case(entry.name, "testIt", f"[{n}] Type=Raft-Isolated", "passed", 1.0, "") for n in range(entry.passes)]
+    assert complaints(Run("kavka", cases, has_ended=True, logs=Path()), [entry]) == []
+    failed = Case(entry.name, "testIt", "[1] Type=Raft-Isolated", "failed", 1.0, "expected: <1> but was: <2>\\n at")
+    few = Run("kavka", [failed, *cases[1:]], has_ended=False, logs=Path())
+    assert [one.removeprefix(f"kavka {entry.name}") for one in complaints(few, [entry])] == [
+        ".testIt [1] Type=Raft-Isolated: expected: <1> but was: <2>",
+        f": {entry.passes - 1} cases passed, the allow list says {entry.passes}",
+        "kavka: the run was cut off: .",
+    ]
