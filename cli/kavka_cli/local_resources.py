@@ -1,6 +1,6 @@
 """The resources of local clusters, as commands find and name them."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -11,10 +11,12 @@ from kavka_cli.resource_names import Named
 from kavka_cli.selector import Selector
 from kavka_cli.stopped_status import not_running
 from kavka_operator.api import GROUP
+from kavka_operator.api.files import Declared
 from kavka_operator.api.kinds import AnyResource, Key, cluster_key, key_of
 from kavka_operator.api.stored_resources import part
+from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout, clusters
-from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.store import Edit, Store
 
 Document = dict[str, Any]
 
@@ -22,6 +24,16 @@ Document = dict[str, Any]
 def known_resources(state: Path) -> dict[Key, AnyResource]:
     """Every resource of every local cluster."""
     return {key_of(resource): resource for layout in clusters(state) for resource in Store(layout).all()}
+
+
+def write_to(
+    layout: Layout, declared: Sequence[Declared], judge: Callable[[Sequence[Edit]], None] | None = None
+) -> list[Edit]:
+    """Write what is wanted of one cluster; the edit of each resource. What `judge` raises stops it."""
+    layout.make()
+    if not is_running(layout):
+        node_identity.upgrade(layout)
+    return Store(layout).apply(declared, datetime.now(UTC), judge)
 
 
 def documents_of(layout: Layout) -> dict[Key, Document]:

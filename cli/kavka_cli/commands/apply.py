@@ -5,14 +5,13 @@ from datetime import UTC, datetime
 
 from kavka_cli.apply_progress import follow
 from kavka_cli.dry_run import DryRun, add_dry_run, dry, foresee, tell
-from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
-from kavka_cli.local_resources import full_name
+from kavka_cli.local_clusters import add_state_directory, state_directory
+from kavka_cli.local_resources import full_name, write_to
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.resource_files import add_files, declared_by_cluster
 from kavka_operator.api.files import BadResourcesError, Declared
 from kavka_operator.api.kinds import Key
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.platform.local import node_identity
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Edit, Store
 
@@ -40,10 +39,7 @@ def run(options: Namespace) -> int:
 
 
 def _apply_to(layout: Layout, declared: list[Declared]) -> tuple[Layout, list[Key]]:
-    layout.make()
-    if not is_running(layout):
-        node_identity.upgrade(layout)
-    edits = Store(layout).apply(declared, datetime.now(UTC))
+    edits = write_to(layout, declared)
     for edit in edits:
         say(_line(edit, DryRun.NONE))
     return layout, [edit.key for edit in edits if edit.change != "unchanged"]

@@ -1,9 +1,10 @@
-"""`kavka console`: clusters in a browser, on this machine alone. It only reads."""
+"""`kavka console`: clusters in a browser, on this machine alone. It only reads, unless `--write` says otherwise."""
 
 import logging
 import os
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from pathlib import Path
 
 from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
@@ -13,9 +14,9 @@ from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, RegistryClient, RegistryError
 from kavka_cli.target import Target, TargetOptions, add_client_properties, find_target, target_options
 from kavka_operator.optional_libraries import lacking
-from kavka_operator.platform.local.layout import clusters
+from kavka_operator.platform.local.layout import Layout, clusters
 
-HELP = "Show clusters, any Kafka too, with topics, records, groups, clients and quotas in a browser; it only reads."
+HELP = "Show clusters, any Kafka too, in a browser: topics, records, groups, clients, quotas; edit quotas if asked to."
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
 CLUSTERS_MAX = 20
 
@@ -33,6 +34,12 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
     words = "A schema registry with Confluent's API, by which records are decoded (or $KAVKA_REGISTRY)."
     parser.add_argument("--registry", metavar="URL", default=os.environ.get(REGISTRY_VARIABLE), help=words)
+    words = (
+        "Let the page edit the ClientQuotas of clusters of this machine, with a diff before; otherwise it only reads."
+    )
+    parser.add_argument("--write", action="store_true", help=words)
+    words = "A directory of `kavka audit run`, whose answers the page shows; may be given more than once."
+    parser.add_argument("--audit", type=Path, action="append", default=[], metavar="DIR", help=words)
     words = f"The port on 127.0.0.1; 0 is any that is free ({PORT}, or a free one where it is taken)."
     parser.add_argument("--port", type=int, metavar="PORT", help=words)
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="Refresh interval (%(default)s).")
@@ -45,8 +52,7 @@ def run(options: Namespace) -> int:
             raise CommandError(lack)
         _check(options)
         found = {target.name: target for target in _targets(options)}
-        decoder = Decoder(RegistryClient(options.registry)) if options.registry else None
-        return _serve(found, options, decoder)
+        return _serve(found, options)
     except (CommandError, RegistryError) as error:
         return complain(error)
 
@@ -91,20 +97,46 @@ def _running(options: Namespace) -> list[str]:
     return [layout.cluster for layout in found if is_running(layout)][:CLUSTERS_MAX]
 
 
-def _serve(found: dict[str, Target], options: Namespace, decoder: Decoder | None) -> int:
+def _layouts(found: dict[str, Target], options: Namespace) -> dict[str, Layout]:
+    """The clusters of this machine among those that are shown. Raises CommandError where none may be edited."""
+    where = store_options(options)
+    is_local = not (where.is_kubernetes or where.kubeconfig is not None or where.context is not None)
+    known = {(layout.namespace, layout.cluster): layout for layout in clusters(state_directory(where.state))}
+    chosen = {
+        name: known[target.namespace, name]
+        for name, target in found.items()
+        if is_local and name not in options.bootstrap and (target.namespace, name) in known
+    }
+    if options.write and not chosen:
+        raise CommandError("--write edits the quotas of clusters of `kavka up`, and none of them is shown")
+    return chosen
+
+
+def _serve(found: dict[str, Target], options: Namespace) -> int:
     import asyncio
 
+    from kavka_top.console.audit_answers import UnreadableAnswersError, answers_in
     from kavka_top.console.server import Console, serve
+
+    decoder = Decoder(RegistryClient(options.registry)) if options.registry else None
+    layouts = _layouts(found, options)
+    try:
+        answers = [answers_in(directory) for directory in options.audit]
+    except UnreadableAnswersError as error:
+        raise CommandError(str(error)) from error
 
     # The client library would tell of each broker that does not answer: the page does so.
     logging.getLogger("kafka").addHandler(logging.NullHandler())
 
     def tell(address: str) -> None:
-        say(f"{address}\nshows {', '.join(found)}, to you on this machine; Ctrl-C ends it")
+        edits = f"edits quotas of {', '.join(layouts)}; " if options.write else ""
+        say(f"{address}\nshows {', '.join(found)}, to you on this machine; {edits}Ctrl-C ends it")
 
     ports = [PORT, 0] if options.port is None else [options.port]
     for port in ports:
-        console = Console(found, options.every, decoder=decoder)
+        console = Console(
+            found, options.every, decoder=decoder, layouts=layouts, writable=options.write, answers=answers
+        )
         console.key = os.environ.get(KEY_VARIABLE) or console.key
         try:
             asyncio.run(serve(console, port, tell))

@@ -1,6 +1,8 @@
 const PAGE_ROWS = 50, RETRY_MS = 5000, TABLES_MAX = 200;
 const VIEWS = [["topics", "Topics"], ["groups", "Groups"], ["clients", "Clients"], ["quotas", "Quotas"],
-  ["nodes", "Nodes"], ["transactions", "Transactions"], ["access", "Users & ACLs"]];
+  ["nodes", "Nodes"], ["transactions", "Transactions"], ["access", "Users & ACLs"], ["roll", "Roll"], ["audit", "Audit"]];
+const ASKED = {access: "access", audit: "audit"};  // views that are asked for by themselves, and are not live
+const STATE_MS = 1000, STATES_MAX = 60;
 const ENDED = {
   count: "as many as were asked for", end: "there are no more",
   scanned: "the search has ended at its bound of records, and there may be more",
@@ -365,6 +367,163 @@ class Explanation {
   }
 }
 
+/* The use of a quota over time. */
+
+const WIDE = 600, HIGH = 110;
+
+function percent(part) { return part === null ? "unknown" : Math.round(part * 100) + " %"; }
+
+/** The points of a line, with a gap where nothing was told. */
+function path(points, x, y) {
+  let found = "", isOn = false;
+  for (const [at, value] of points) {
+    if (value === null) { isOn = false; continue; }
+    found += (isOn ? "L" : "M") + x(at).toFixed(1) + " " + y(value).toFixed(1);
+    isOn = true;
+  }
+  return found;
+}
+
+function chartOf(series) {
+  const points = series.points, used = points.map(point => point[1]).filter(value => value !== null);
+  const title = series.key.replace(/^kavka_/, "").replaceAll("_", " ") + ", of " + series.limit;
+  if (!used.length) return make("figure", {}, make("figcaption", {}, title), make("p", {class: "note"}, "Use over time is unknown: no metrics page tells it."));
+  const from = points[0][0], until = points[points.length - 1][0], top = Math.max(1.05, ...used) * 1.05;
+  const x = at => until === from ? WIDE : (at - from) / (until - from) * WIDE, y = value => HIGH - value / top * HIGH;
+  const words = "From " + clock(from) + " to " + clock(until) + ": now " + percent(points[points.length - 1][1]) + ", at most " +
+    percent(Math.max(...used)) + ", at least " + percent(Math.min(...used)) + " of the limit.";
+  const drawn = svg("svg", {class: "chart", viewBox: "0 0 " + WIDE + " " + HIGH, preserveAspectRatio: "none", role: "img", "aria-label": title + ". " + words});
+  drawn.append(svg("path", {class: "limit", d: "M0 " + y(1) + "L" + WIDE + " " + y(1)}),
+    svg("path", {class: "held", d: path(points.map(point => [point[0], point[2]]), x, value => HIGH - Math.min(1, value) * HIGH)}),
+    svg("path", {class: "used", d: path(points, x, y)}));
+  return make("figure", {}, make("figcaption", {}, title), drawn,
+    make("p", {class: "note"}, words + " Dashed: the limit. Dotted: the share of the time for which clients were held back."));
+}
+
+/* The resource of a quota. */
+
+class QuotaEditor {
+  constructor() {
+    this.charts = make("div", {class: "charts", id: "charts"});
+    this.text = make("textarea", {id: "quota-text", rows: "18", spellcheck: "false", autocomplete: "off", "aria-describedby": "quota-said"});
+    this.said = make("p", {class: "note", id: "quota-said", role: "status"}, "Asking for the resource\u2026");
+    this.look = make("button", {type: "submit", id: "quota-look"}, "Show the difference");
+    this.apply = make("button", {type: "button", id: "quota-apply"}, "Apply this difference");
+    this.result = make("div", {id: "quota-result"});
+    this.buttons = make("div", {class: "pager"}, this.look, this.apply);
+    this.form = make("form", {}, make("label", {for: "quota-text"}, "ClientQuota as YAML"), this.text, this.buttons);
+    const resource = make("section", {class: "sheet", "aria-labelledby": "title-quota"},
+      make("div", {class: "bar"}, make("h3", {id: "title-quota"}, "Resource")), this.said, this.form, this.result);
+    const usage = make("section", {class: "sheet", "aria-labelledby": "title-usage"},
+      make("div", {class: "bar"}, make("h3", {id: "title-usage"}, "Use over time, since the console watches")), this.charts);
+    this.usage = usage;
+    this.section = make("div", {}, usage, resource);
+    this.form.addEventListener("submit", event => { event.preventDefault(); this.compare(); });
+    this.apply.addEventListener("click", () => this.change());
+    this.text.addEventListener("input", () => this.forget());
+    this.form.hidden = this.usage.hidden = true;
+    this.token = this.sum = null;
+    this.forget();
+  }
+
+  show(shown) {
+    if (!this.isAsked) { this.isAsked = true; this.ask(); }  // the console knows the entity once it has looked
+    const series = shown.series || [], drawn = JSON.stringify(series);
+    this.usage.hidden = place.item === "new";
+    if (drawn === this.drawn) return;
+    this.drawn = drawn;
+    this.charts.replaceChildren(...(series.length ? series.map(chartOf)
+      : [make("p", {class: "note"}, "Not known: Kafka's API does not tell it, and no metrics page has told of this quota.")]));
+  }
+
+  tell(words, tone) { this.said.textContent = words; this.said.className = tone || "note"; }
+
+  /** A text that was changed has no difference that was shown. */
+  forget() {
+    this.sum = null;
+    this.apply.disabled = true;
+    this.result.replaceChildren();
+  }
+
+  async ask() {
+    const mine = place;
+    try {
+      const answer = await fetch("quota?" + query({cluster: mine.cluster, entity: mine.item}));
+      if (!answer.ok) throw new Error(await answer.text());
+      const found = await answer.json();
+      if (mine !== place) return;
+      this.token = found.token || null;
+      this.form.hidden = !found.text;
+      this.text.value = found.text;
+      this.text.rows = Math.min(30, found.text.split("\n").length + 1);
+      this.text.readOnly = !found.isWritable;
+      this.buttons.hidden = !found.isWritable;
+      const state = found.state ? " " + found.name + " is " + found.state.ready + (found.state.message ? ": " + found.state.message : ".") : "";
+      this.tell([found.note, found.why].filter(Boolean).join(" ") + state);
+    } catch (error) {
+      if (mine === place) this.tell(error.message, "bad");
+    }
+  }
+
+  async post(where, sum) {
+    const answer = await fetch(where + "?" + query({cluster: place.cluster}), {method: "POST",
+      headers: {"Content-Type": "application/json", "X-Kavka-Token": this.token}, body: JSON.stringify({text: this.text.value, sum})});
+    if (!answer.ok) throw new Error(await answer.text());
+    return answer.json();
+  }
+
+  async compare() {
+    if (!this.token) return;
+    this.forget();
+    const text = this.text.value;
+    try {
+      const found = await this.post("quota/difference", "");
+      if (text !== this.text.value) return;
+      if (found.change === "unchanged") return this.tell("There is no difference: " + found.name + " is so already.");
+      this.tell(found.name + " would be " + found.change + ".");
+      const lines = found.lines.map(line => make("span", {class: line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : ""}, line + "\n"));
+      this.result.append(make("h4", {}, "Difference"), make("pre", {class: "diff", id: "quota-diff", tabindex: "0", role: "region", "aria-label": "Difference"}, ...lines));
+      const list = make("ul", {});
+      for (const words of found.actions) list.append(make("li", {}, words));
+      for (const words of found.obstacles) list.append(make("li", {class: "bad"}, words));
+      if (list.children.length) this.result.append(make("h4", {}, "What the operator would do"), list);
+      this.sum = found.sum;
+      this.apply.disabled = false;
+    } catch (error) { this.refuse(error); }
+  }
+
+  refuse(error) {
+    this.tell("Nothing was applied.", "bad");
+    this.result.replaceChildren(make("pre", {class: "text bad", tabindex: "0", role: "region", "aria-label": "Errors"}, error.message));
+  }
+
+  async change() {
+    if (!this.token || !this.sum) return;
+    const sum = this.sum, mine = place;
+    this.apply.disabled = true;
+    try {
+      const found = await this.post("quota/apply", sum);
+      this.forget();
+      this.tell(found.name + " " + found.change + "; the operator follows.");
+      await this.follow(found.name, mine);
+    } catch (error) { this.refuse(error); }
+  }
+
+  /** Say what the operator makes of it, until it has looked. */
+  async follow(name, mine) {
+    for (let times = 0; times < STATES_MAX && mine === place; times += 1) {
+      const answer = await fetch("quota/state?" + query({cluster: mine.cluster, name}));
+      if (!answer.ok) throw new Error(await answer.text());
+      const found = await answer.json();
+      if (mine !== place) return;
+      const words = name + " is " + found.ready + (found.message ? ": " + found.message : ".");
+      this.tell(words, found.isCurrent ? found.ready === "Ready" ? "good" : "bad" : "note");
+      if (found.isCurrent || found.isStopped) return;
+      await new Promise(wake => setTimeout(wake, STATE_MS));
+    }
+  }
+}
+
 /* Places. */
 
 function drawPlace() {
@@ -385,9 +544,13 @@ function drawPlace() {
     : VIEWS.find(([view]) => view === place.view)?.[1] || place.view;
   document.title = (place.cluster === null ? "" : title + " \u00b7 " + place.cluster + " \u00b7 ") + "Kavka";
   parts = new Map();
-  panel = place.item === null ? null : place.view === "topics" ? new Records() : place.view === "clients" ? new Explanation() : null;
+  panel = place.item === null ? null : place.view === "topics" ? new Records() : place.view === "clients" ? new Explanation()
+    : place.view === "quotas" ? new QuotaEditor() : null;
   by("main").replaceChildren(make("h2", {id: "title", tabindex: "-1", class: place.item === null ? "unseen" : ""}, title), make("div", {class: "facts", id: "facts"}),
     make("div", {id: "sheets"}, make("p", {class: "empty"}, "Asking the cluster\u2026")), make("div", {id: "untold", class: "note"}));
+  if (place.cluster !== null && place.view === "quotas" && place.item === null) {
+    by("sheets").after(make("p", {}, make("a", {id: "new-quota", href: hash(place.cluster, "quotas", "new")}, "A new quota")));
+  }
   if (panel) by("sheets")[place.view === "topics" ? "before" : "after"](panel.section);
 }
 
@@ -412,7 +575,15 @@ function draw(shown) {
     parts.get(sheet.name).show(sheet);
   }
   by("untold").textContent = (shown.untold || []).length ? "Not known: " + shown.untold.join("; ") : "";
+  drawProgress(shown.roll);
   if (panel) panel.show(shown);
+}
+
+function drawProgress(roll) {
+  if (!roll) { if (by("roll-progress")) by("roll-progress").remove(); return; }
+  if (!by("roll-progress")) by("facts").after(make("progress", {id: "roll-progress", "aria-label": "Nodes restarted"}));
+  by("roll-progress").max = roll.total;
+  by("roll-progress").value = roll.done;
 }
 
 function take(shown) {
@@ -427,7 +598,7 @@ function take(shown) {
 function listen() {
   if (source) source.close();
   source = null;
-  if (place.view === "access" || document.hidden) return;
+  if (place.view in ASKED || document.hidden) return;
   const mine = source = new EventSource("events?" + query({cluster: place.cluster, view: place.view, item: place.item}));
   mine.addEventListener("shown", event => { if (mine === source) take(JSON.parse(event.data)); });
   mine.addEventListener("error", () => {
@@ -437,14 +608,15 @@ function listen() {
   });
 }
 
-async function readAccess() {
+async function readAsked() {
   const mine = place;
   say("asking", "dim");
   try {
-    const answer = await fetch("access?" + query({cluster: place.cluster}));
+    const answer = await fetch(ASKED[place.view] + "?" + query({cluster: place.cluster, item: place.item}));
     if (!answer.ok) throw new Error(await answer.text());
     const shown = await answer.json();
     if (mine !== place) return;
+    if (shown.title) by("title").textContent = shown.title;
     draw({...shown, untold: []});
     say("read at " + clock(Date.now()), "dim");
   } catch (error) {
@@ -462,7 +634,7 @@ function go() {
   setPaused(false);
   drawPlace();
   listen();
-  if (place.view === "access") readAccess();
+  if (place.view in ASKED) readAsked();
   if (!isFirst) by("title").focus({preventScroll: true});
   scrollTo(0, 0);
 }
@@ -470,7 +642,7 @@ function go() {
 function setPaused(paused) {
   isPaused = paused;
   by("pause").setAttribute("aria-pressed", String(paused));
-  by("pause").hidden = place.view === "access";
+  by("pause").hidden = place.view in ASKED;
   if (paused) say("paused at " + clock(lastAt), "warn");
   else if (pending) { const shown = pending; pending = null; take(shown); }
 }
@@ -499,5 +671,5 @@ by("help").addEventListener("click", () => by("keys").showModal());
 by("keys-close").addEventListener("click", () => by("keys").close());
 addEventListener("keydown", press);
 addEventListener("hashchange", go);
-document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); if (place.view === "access") readAccess(); } else if (source) { source.close(); source = null; } });
+document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); if (place.view in ASKED) readAsked(); } else if (source) { source.close(); source = null; } });
 go();

@@ -1,17 +1,14 @@
-"""Serves the console: the page, its events, records of topics, users and access rules, and why a client is limited.
+"""Serves the console: the page, its events, records, users, access rules, why a client is limited, audit answers.
 
-It listens on 127.0.0.1 alone, and takes only requests that name that address as their host: a page elsewhere whose
-name leads here (DNS rebinding) gets nothing. Other sites may link to the page and ask for nothing else. Other users of
-the machine do not know the key, which the address that is printed has, and a cookie afterwards. Nothing here writes,
-neither to Kafka nor to a file.
+It listens on 127.0.0.1 alone; `guard.py` says who is let in. Nothing here writes, neither to Kafka nor to a file,
+unless the console was started to: then `quota_edits.py` applies ClientQuotas, and nothing else does.
 """
 
 import asyncio
-import hmac
 import json
 import logging
 import threading
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -21,29 +18,31 @@ from typing import Any, Final, TypeVar
 
 from aiohttp import web
 
+from kavka_cli.local_clusters import is_running
 from kavka_cli.output import CommandError
 from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Onlooker
+from kavka_operator.platform.local.layout import Layout
 from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
 from kavka_top.background import aside
 from kavka_top.console import sheets
+from kavka_top.console.audit_answers import AuditAnswers, NoSuchQuestionError, UnreadableAnswersError, no_answers
 from kavka_top.console.documents import Document, sheet_document
 from kavka_top.console.explanations import explain_client
+from kavka_top.console.guard import HOST, PAGE, address_of, guard
+from kavka_top.console.quota_edits import BODY_BYTES_MAX, QuotaEdits
+from kavka_top.console.quota_resources import OtherDiffError, RefusedEditError, cluster_of
 from kavka_top.console.records import BadQueryError, query_of, read_records
-from kavka_top.console.views import CLUSTERS, cluster_view, clusters_view
+from kavka_top.console.rolls import roll_view, unknown_roll
+from kavka_top.console.views import CLUSTERS, ROLL, cluster_view, clusters_view
 from kavka_top.console.watch import Watch
 from kavka_top.sources import ClusterSource, Source
 
 T = TypeVar("T")
-Middleware = Callable[..., Awaitable[web.StreamResponse]]
-Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
-
 LOGGER: Final = logging.getLogger(__name__)
-HOST: Final = "127.0.0.1"
-KEY: Final = "key"
-PAGE, EVENTS, RECORDS, ACCESS, EXPLAIN = "/", "/events", "/records", "/access", "/explain"
+EVENTS, RECORDS, ACCESS, EXPLAIN, AUDIT = "/events", "/records", "/access", "/explain", "/audit"
 SUBSCRIBERS_MAX: Final = 32
 QUESTIONS_AT_ONCE_MAX: Final = 4
 """Of those that need a connection of their own, about one cluster."""
@@ -60,67 +59,11 @@ def page() -> WebPage:
     return assemble(own.joinpath("page.html").read_text(encoding="utf-8"), parts)
 
 
-def refusal(request: web.Request) -> str:
-    """The reason for which a request is refused; empty where it is not."""
-    name, _, port = request.host.rpartition(":")
-    if name not in (HOST, "localhost") or port != str(_port(request)):
-        return f"this page is at http://{HOST}:{_port(request)}/ alone"
-    is_visit = request.path == PAGE and request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
-    if request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"} and not is_visit:
-        return "another site asks for it"
-    return ""
-
-
-def _port(request: web.Request) -> int:
-    name = request.transport.get_extra_info("sockname") if request.transport is not None else None
-    return int(name[1]) if name else 0
-
-
-def address_of(port: int, key: str) -> str:
-    """The address of the page, for the one who started it."""
-    return f"http://{HOST}:{port}{PAGE}" + (f"?{KEY}={key}" if key else "")
-
-
-def guard(key: str) -> Middleware:
-    """Refuse what this page has not asked for, and browsers that have not shown the key; without one all may ask."""
-
-    @web.middleware
-    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
-        words = refusal(request)
-        cookie = f"kavka-console-{_port(request)}"  # cookies are those of a host, whatever the port
-        if words:
-            return _refused(words)
-        if not key or _is_equal(request.cookies.get(cookie, ""), key):
-            return await _with_headers(request, handler)
-        if request.path != PAGE or not _is_equal(request.query.get(KEY, ""), key):
-            return _refused("open the address that kavka has printed: it has the key")
-        answer = web.Response(status=303, headers={**HEADERS, "Location": PAGE})
-        answer.set_cookie(cookie, key, httponly=True, samesite="Strict", path="/")
-        return answer
-
-    return guarded
-
-
-async def _with_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
-    try:
-        return await handler(request)
-    except web.HTTPException as error:
-        error.headers.update(HEADERS)
-        raise
-
-
-def _is_equal(shown: str, key: str) -> bool:
-    return hmac.compare_digest(shown.encode(errors="replace"), key.encode())
-
-
-def _refused(words: str) -> web.Response:
-    return web.Response(status=403, text=f"{words}\n", headers=HEADERS)
-
-
 @dataclass
 class Console:
     """The handlers. `targets` are the clusters, by their names; `key` is what a browser must know, and `decoder`
-    has the registry of their schemas.
+    has the registry of their schemas. `layouts` are those that run on this machine, whose ClientQuotas may be changed
+    where the console is `writable`, and `answers` are those of the audit trail.
     """
 
     targets: Mapping[str, Target]
@@ -128,6 +71,9 @@ class Console:
     make_source: Callable[[Target], Source] = field(default_factory=lambda: _source)
     key: str = field(default_factory=lambda: token_urlsafe(16))
     decoder: Decoder | None = None
+    layouts: Mapping[str, Layout] = field(default_factory=dict)
+    writable: bool = False
+    answers: Sequence[AuditAnswers] = ()
     watches: dict[str, Watch] = field(init=False)
     _subscribers: int = 0
     _places: dict[str, asyncio.Semaphore] = field(init=False)
@@ -140,11 +86,16 @@ class Console:
 
     def application(self) -> web.Application:
         """The places where they answer."""
-        pages = web.Application(client_max_size=1024, middlewares=[guard(self.key)])
+        pages = web.Application(
+            client_max_size=BODY_BYTES_MAX if self.writable else 1024, middlewares=[guard(self.key)]
+        )
         handlers = {
-            PAGE: self._page, EVENTS: self._events, RECORDS: self._records, ACCESS: self._access, EXPLAIN: self._explain
+            PAGE: self._page, EVENTS: self._events, RECORDS: self._records, ACCESS: self._access,
+            EXPLAIN: self._explain, AUDIT: self._audit,
         }  # fmt: skip
         pages.add_routes([web.get(path, handler) for path, handler in handlers.items()])
+        edits = QuotaEdits(self.layouts, self.watches, self.asked, is_writable=self.writable)
+        pages.add_routes(edits.routes())
         pages.on_cleanup.append(self._close)
         return pages
 
@@ -184,12 +135,24 @@ class Console:
     def _document(self, cluster: str, view: str, item: str | None) -> Document:
         watch = self.watches[cluster]
         about: Document = {"view": view, "trouble": watch.trouble, "clusters": list(self.targets)}
+        if view == ROLL:
+            return {**about, **self._roll(cluster)}
         if watch.history is None:
             return {**about, "isAwaited": True}
         try:
-            return {**about, **cluster_view(watch.history, cluster, view, item)}
+            shown = cluster_view(watch.history, cluster, view, item)
         except LookupError:
             return {**about, "isGone": True}
+        if view == "quotas" and item is not None:
+            shown["series"] = watch.usage_of(item)
+        return {**about, **shown}
+
+    def _roll(self, cluster: str) -> Document:
+        layout = self.layouts.get(cluster)
+        found = None if layout is None else cluster_of(layout)
+        if layout is None or found is None:
+            return unknown_roll()
+        return roll_view(found, is_running=is_running(layout))
 
     async def _records(self, request: web.Request) -> web.Response:
         target = self._target(request)
@@ -200,16 +163,34 @@ class Console:
         has_left = threading.Event()
         try:
             ask = partial(read_records, target.bootstrap, target.security, query, has_left.is_set, self.decoder)
-            return _json(await self._asked(request, ask))
+            return _json(await self.asked(request, ask))
         finally:
             has_left.set()
 
     async def _access(self, request: web.Request) -> web.Response:
-        return _json(await self._asked(request, partial(_access_of, self._target(request))))
+        return _json(await self.asked(request, partial(_access_of, self._target(request))))
 
     async def _explain(self, request: web.Request) -> web.Response:
         target, names = self._target(request), [request.query.get(name, "") for name in ("user", "client")]
-        return _json({"text": await self._asked(request, partial(explain_client, target, *names))})
+        return _json({"text": await self.asked(request, partial(explain_client, target, *names))})
+
+    async def _audit(self, request: web.Request) -> web.Response:
+        """Send the answers of the audit trail of a cluster, or the rows of one."""
+        target, item = self._target(request), request.query.get("item")
+        try:
+            return _json(await self.asked(request, partial(self._answers, target, item)))
+        except NoSuchQuestionError as error:
+            raise web.HTTPNotFound(text="there is no such question\n") from error
+
+    def _answers(self, target: Target, item: str | None) -> Document:
+        """Raise NoSuchQuestionError, AdminError and UnreadableAnswersError."""
+        if not self.answers:
+            return no_answers("", ())
+        cluster_id = _cluster_id(target)
+        found = next((answers for answers in self.answers if answers.cluster_id == cluster_id), None)
+        if found is None:
+            return no_answers(cluster_id, self.answers)
+        return found.all((target.name, AUDIT.removeprefix("/"))) if item is None else found.one(item)
 
     def _target(self, request: web.Request) -> Target:
         name = request.query.get("cluster", "")
@@ -217,7 +198,7 @@ class Console:
             raise web.HTTPNotFound(text=f'there is no cluster "{name}" here\n')
         return self.targets[name]
 
-    async def _asked(self, request: web.Request, ask: Callable[[], T]) -> T:
+    async def asked(self, request: web.Request, ask: Callable[[], T]) -> T:
         """The answer to a question that needs a thread. The thread has its place until it ends, also where the browser
         that has asked is gone.
         """
@@ -227,7 +208,9 @@ class Console:
         answer.add_done_callback(partial(_leave, places))
         try:
             return await asyncio.shield(answer)
-        except (CommandError, AdminError) as error:
+        except (NoSuchQuestionError, RefusedEditError, OtherDiffError):
+            raise
+        except (CommandError, AdminError, UnreadableAnswersError) as error:
             raise web.HTTPBadGateway(text=f"{error}\n") from error
         except Exception as error:
             LOGGER.exception("a question of the console's page was not answered")
@@ -293,6 +276,15 @@ def _source(target: Target) -> ClusterSource:
 
 def _onlooker(target: Target, bootstrap: str) -> Onlooker:
     return Onlooker(bootstrap, target.security)
+
+
+def _cluster_id(target: Target) -> str:
+    """The id of a cluster. Raises AdminError."""
+    client = Onlooker(target.bootstrap, target.security)
+    try:
+        return client.members().cluster_id
+    finally:
+        client.close()
 
 
 def _access_of(target: Target) -> Document:

@@ -12,6 +12,9 @@ from kavka_top.views import VIEWS
 
 CLUSTERS: Final = "clusters"
 ACCESS: Final = "access"
+ROLL: Final = "roll"
+NEW: Final = "new"
+"""The item of the quotas that is none yet."""
 TITLES: Final[Mapping[str, str]] = {
     "topics": "Topics",
     "groups": "Groups",
@@ -47,6 +50,8 @@ def _links(sheet: Sheet, cluster: str, view: str) -> dict[str, tuple[str, ...]]:
     """The places that rows lead to: of topics and groups their own, of clients what explains their limits."""
     if view in {"topics", "groups"}:
         return {row.key: (cluster, view, row.key) for row in sheet.rows}
+    if view == "quotas":
+        return {row.key: (cluster, view, row.key.partition("\0")[0]) for row in sheet.rows if "=" in row.key}
     if view == "clients":
         keys = {row.key: row.key.split("\0") for row in sheet.rows}
         return {key: (cluster, "clients", *parts[:2]) for key, parts in keys.items() if len(parts) == 3}
@@ -97,9 +102,21 @@ def _client(history: History, _: str, names: str) -> Document:
     return {"facts": [], "sheets": [sheet_document(replace(sheet, rows=rows), "Rates and limits")]}
 
 
+def _quota(history: History, _: str, entity: str) -> Document:
+    """The limits of an entity. They may be gone: the resource that set them is there all the same."""
+    if entity == NEW:
+        return {"facts": [], "sheets": []}
+    if "=" not in entity:
+        raise LookupError(entity)
+    sheet = VIEWS["quotas"](history)
+    rows = tuple(row for row in sheet.rows if row.key.partition("\0")[0] == entity)
+    return {"facts": [], "sheets": [sheet_document(replace(sheet, rows=rows), "Limits")]}
+
+
 ITEMS: Final[Mapping[str, Callable[[History, str, str], Document]]] = {
     "topics": _topic,
     "groups": _group,
     "clients": _client,
+    "quotas": _quota,
 }
 """What is shown of an item: of a client by user and client id, with a zero byte between them."""

@@ -5,12 +5,16 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Final
 
 from kavka_operator.kafka.admin import AdminError
 from kavka_top.background import aside
+from kavka_top.console.documents import Document
+from kavka_top.console.usage_series import UsageSeries
 from kavka_top.model import History
 from kavka_top.sources import Source
+from kavka_top.views.quotas import quotas
 
 LOGGER: Final = logging.getLogger(__name__)
 LATE_SECONDS: Final = 10.0
@@ -32,6 +36,7 @@ class Watch:
         self._trouble = ""  # why the last look failed
         self._asked_at: float | None = None  # when the look began that is under way
         self.version = 0
+        self._usage = UsageSeries()
         self._changed = asyncio.Condition()
         self._watchers = 0
         self._left_at = 0.0
@@ -86,16 +91,28 @@ class Watch:
                 source = await self._look(source)
                 await asyncio.sleep(max(self._every_seconds, time.monotonic() - began))
         finally:
+            self._usage = UsageSeries()
             self.history, self._trouble, self._asked_at = None, "", None  # old, it would be shown as new
             if source is not None:
                 source.close()
+
+    def _looked(self, source: Source) -> History:
+        """Take a look and note the use of each limit: in a thread, as it takes a while with very many of them."""
+        history = History.after(self.history, source.take())
+        if history.now.pages:
+            self._usage.add(time.time() * 1000, quotas(history).rows)
+        return history
+
+    def usage_of(self, entity: str) -> list[Document]:
+        """The use of an entity's limits over time."""
+        return self._usage.documents(entity)
 
     async def _look(self, source: Source | None) -> Source | None:
         """Take a look; returns the source for the next one, if there is one that may be used again."""
         self._asked_at = time.monotonic()
         try:
             source = source or self._make_source()
-            self.history, self._trouble = History.after(self.history, await aside(source.take)), ""
+            self.history, self._trouble = await aside(partial(self._looked, source)), ""
         except AdminError as error:
             self._trouble = str(error)
         except Exception as error:

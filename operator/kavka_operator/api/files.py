@@ -5,8 +5,9 @@ Nothing of a set of files is used if anything in it is wrong, so that a cluster 
 """
 
 import sys
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -81,17 +82,29 @@ def load(
     A directory stands for its resource files, `-` for standard input. Without `is_change` nothing is compared with what
     exists: to delete a resource, any file that once declared it will do.
     """
+    found = (result for given in paths for path in _files(given) for result in _declared_in(_documents(path)))
+    return _checked(found, known or {}, is_change=is_change)
+
+
+def load_text(name: str, text: str, known: Mapping[Key, AnyResource]) -> list[Declared]:
+    """The resources in a text, which messages call `name`, as `load` gives those of files. Raises BadResourcesError."""
+    return _checked(_declared_in(_documents_of(name, lambda: text)), known, is_change=True)
+
+
+def _checked(
+    results: Iterable["Declared | Fault"], known: Mapping[Key, AnyResource], *, is_change: bool
+) -> list[Declared]:
+    """The resources, clusters first. Raises BadResourcesError with the faults of all."""
     declared: list[Declared] = []
     faults: list[Fault] = []
-    for path in (path for given in paths for path in _files(given)):
-        for result in _read(path):
-            if isinstance(result, Declared):
-                declared.append(result)
-            else:
-                faults.append(result)
-    faults += _between(declared, known or {}, complete=not faults)
+    for result in results:
+        if isinstance(result, Declared):
+            declared.append(result)
+        else:
+            faults.append(result)
+    faults += _between(declared, known, complete=not faults)
     if is_change:
-        faults += _changed(declared, known or {})
+        faults += _changed(declared, known)
     if faults:
         raise BadResourcesError(faults)
     order = list(KINDS)
@@ -122,8 +135,8 @@ def written(paths: Iterable[Path]) -> list[tuple[str, Document]]:
     return pairs
 
 
-def _read(path: Path) -> Iterator[Declared | Fault]:
-    for result in _documents(path):
+def _declared_in(results: Iterable[tuple[str, Document] | Fault]) -> Iterator[Declared | Fault]:
+    for result in results:
         if isinstance(result, Fault):
             yield result
         else:
@@ -132,9 +145,13 @@ def _read(path: Path) -> Iterator[Declared | Fault]:
 
 def _documents(path: Path) -> Iterator[tuple[str, Document] | Fault]:
     """The documents of a file, each with the name of the file."""
-    name = "standard input" if path == STANDARD_INPUT else str(path)
+    return _documents_of("standard input" if path == STANDARD_INPUT else str(path), partial(_text, path))
+
+
+def _documents_of(name: str, read: Callable[[], str]) -> Iterator[tuple[str, Document] | Fault]:
+    """The documents of a text, each with the name of its file; `read` gives the text."""
     try:
-        text = _text(path)
+        text = read()
         if len(text) > FILE_SIZE_MAX:
             yield Fault(name, 1, "", "", f"is larger than {FILE_SIZE_MAX} bytes; split it")
             return

@@ -18,6 +18,8 @@ from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.kafka.broker_metrics import url_of
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.offsets_and_lag import Group, Members
+from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.store import Store
 from kavka_operator.process.http_server import console as console_of_operator
 from kavka_operator.process.metrics import Figures
 from kavka_pytest.in_process import KafkaInProcess
@@ -26,12 +28,30 @@ from kavka_top.model import Look
 from tests.support.browser import Page, browser
 from tests.support.programs import node_modules
 from tests.support.web import served
+from tests.unit.operator.person import run
 from tests.unit.operator.test_console import document, node
 from tools.top_picture import Example, look
 
 pytestmark = [pytest.mark.chromium]
 
 TOPICS, GROUPS = 500, 200
+QUOTA = """apiVersion: kavka.dev/v1alpha1
+kind: ClientQuota
+metadata: {name: backfill}
+spec:
+  clusterRef: {name: main}
+  entity: {clientId: {name: backfill}}
+  limits:
+    producerByteRate: 1Mi
+"""
+MAIN = f"""apiVersion: kavka.dev/v1alpha1
+kind: KafkaCluster
+metadata: {{name: main}}
+spec:
+  nodePools: [{{name: nodes, replicas: 1}}]
+---
+{QUOTA}"""
+ITEMS = ("topics/orders", "groups/billing", "clients//web", "quotas/client-id%3Dweb")
 ROWS = "document.querySelectorAll('#sheets tbody tr').length"
 
 
@@ -258,15 +278,106 @@ def accessibility_faults(page: Page, axe: str) -> list[str]:
     return list(page.ask(f"axe.run(document).then({told})"))
 
 
+@pytest.fixture(scope="module")
+def editing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Layout]]:
+    """A console that may write, over a cluster of this machine with a quota, which does not run."""
+    directory = tmp_path_factory.mktemp("editing")
+    file = directory / "main.yaml"
+    file.write_text(MAIN)
+    assert run("apply", "-f", str(file), "--state-dir", str(directory))[0] == 0
+    layout = Layout.of(directory, "default", "main")
+    console = Console(
+        {"main": Target("main", "b")}, 0.1, lambda _: Example(), "", layouts={"main": layout}, writable=True
+    )
+    with served(console.application()) as found:
+        yield found, layout
+
+
+def edit(page: Page, text: str) -> None:
+    """Write the text of a resource in the place of what is there, by the keyboard."""
+    page.until("document.querySelector('#quota-text')?.value.includes('backfill')")
+    page.ask("document.querySelector('#quota-text').focus(); document.querySelector('#quota-text').select()")
+    page.call("Input.insertText", text=text)
+
+
+def limit_of(layout: Layout) -> object:
+    document = Store(layout).document(("ClientQuota", "default", "backfill"))
+    assert document is not None
+    return document["spec"]["limits"]["producerByteRate"]
+
+
+def test_a_quota_is_edited_with_its_difference_shown_before(page: Page, editing: tuple[str, Layout]) -> None:
+    address, layout = editing
+    visit(page, f"{address}#/main/quotas")
+    follow(page, "a[id^='row-quotas-client-id=backfill']")
+    page.until("document.querySelector('#quota-text')?.value.includes('producerByteRate: 1Mi')")
+    page.until("document.querySelector('#charts path.used')?.getAttribute('d').includes('L')")
+    assert "of the limit" in page.ask("document.querySelector('#charts svg').getAttribute('aria-label')")
+    assert page.ask("document.querySelector('#quota-apply').disabled"), "nothing was shown yet"
+    edit(page, QUOTA.replace("1Mi", "10 MiB"))
+    page.press("Tab")
+    page.press("Enter")
+    page.until("document.querySelector('#quota-result')?.innerText.includes('spec.limits.producerByteRate')")
+    assert page.ask("document.querySelector('#quota-apply').disabled")
+    edit(page, QUOTA.replace("1Mi", "3Mi"))
+    page.press("Tab")
+    page.press("Enter")
+    page.until("document.querySelector('#quota-diff')?.innerText.includes('+    producerByteRate: 3Mi')")
+    assert limit_of(layout) == "1Mi"
+    page.press("Tab")
+    page.press("Enter")
+    page.until("document.querySelector('#quota-said')?.innerText.includes('is stopped')")
+    assert limit_of(layout) == "3Mi"
+    page.click("#quota-look")
+    page.until("document.querySelector('#quota-said')?.innerText.includes('is so already')")
+    assert [fault for fault in page.faults if "422" not in fault] == []
+
+
+def test_a_text_that_was_changed_after_its_difference_cannot_be_applied(
+    page: Page, editing: tuple[str, Layout]
+) -> None:
+    address, layout = editing
+    before = limit_of(layout)
+    visit(page, f"{address}#/main/quotas/client-id%3Dbackfill")
+    edit(page, QUOTA.replace("1Mi", "7Mi"))
+    page.click("#quota-look")
+    page.until("!document.querySelector('#quota-apply').disabled")
+    page.call("Input.insertText", text=" ")
+    page.ask("document.querySelector('#quota-text').focus()")
+    page.call("Input.insertText", text=" ")
+    page.until("document.querySelector('#quota-apply').disabled")
+    assert page.ask("document.querySelector('#quota-diff')") is None
+    assert limit_of(layout) == before
+    assert page.faults == []
+
+
+@pytest.mark.node
+@pytest.mark.parametrize("width", [1400, 390])
+def test_the_editor_fits_its_width_and_is_accessible(
+    page: Page, editing: tuple[str, Layout], axe: str, width: int
+) -> None:
+    page.size(width, is_dark=width < 600)
+    visit(page, f"{editing[0]}#/main/quotas/client-id%3Dbackfill")
+    edit(page, QUOTA.replace("1Mi", "11Mi"))
+    page.click("#quota-look")
+    page.until("document.querySelector('#quota-diff') !== null")
+    assert page.ask("document.documentElement.scrollWidth") <= width
+    assert accessibility_faults(page, axe) == []
+    visit(page, f"{editing[0]}#/main/roll")
+    page.until("document.querySelector('#sheets .note, #sheets .empty') !== null")
+    assert accessibility_faults(page, axe) == []
+    assert page.faults == []
+
+
 @pytest.mark.node
 @pytest.mark.parametrize("width", [1400, 390])
 def test_every_place_fits_its_width_and_is_accessible(
     page: Page, large: str, address: str, axe: str, width: int
 ) -> None:
     page.size(width, is_dark=width < 600)
-    views = ("topics", "groups", "clients", "quotas", "nodes", "transactions")
+    views = ("topics", "groups", "clients", "quotas", "nodes", "transactions", "roll", "audit")
     places = [large, *(f"{large}#/large/{view}" for view in views)]
-    places += [f"{address}#/local/{rest}" for rest in ("topics/orders", "groups/billing", "clients//web", "access")]
+    places += [f"{address}#/local/{rest}" for rest in (*ITEMS, "access")]
     for place in places:
         visit(page, place)
         page.until("document.querySelector('#sheets tbody tr, #sheets .note') !== null")

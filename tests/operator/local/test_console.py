@@ -1,10 +1,12 @@
 """`kavka up --console`: the page beside a cluster, which ends with it."""
 
 import json
+import re
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
@@ -53,6 +55,49 @@ def test_the_page_is_there_once_the_cluster_is_and_ends_with_it(kavka: Kavka) ->
     up.terminate()
     up.wait(SECONDS_MAX)
     wait_until(lambda: not port_is_taken("127.0.0.1", port), "the page is gone")
+
+
+def test_a_quota_that_the_page_applies_is_what_kafka_has(kavka: Kavka) -> None:
+    code, said = kavka.run("up", "--port", "0", "--detach")
+    assert code == 0, said
+    started = kavka.start("console", "--write", "--port", "0")
+    wait_until(lambda: "edits quotas of" in kavka.said, "the console is ready")
+    address = re.search(r"http://127\.0\.0\.1:\d+/\?key=\S+", kavka.said)
+    name = re.search(r"edits quotas of (\S+);", kavka.said)
+    assert address is not None
+    assert name is not None
+    browser = urllib.request.build_opener(urllib.request.HTTPCookieProcessor())
+    browser.open(address[0], timeout=SECONDS_MAX).close()
+    root, cluster = address[0].partition("?")[0], name[1]
+    with browser.open(f"{root}quota?cluster={cluster}&entity=new", timeout=SECONDS_MAX) as answer:
+        found = json.load(answer)
+    text = found["text"].replace("NAME", "web").replace("CLIENT-ID", "web")
+
+    def post(path: str, **body: str) -> dict[str, Any]:
+        headers = {
+            "Origin": root.rstrip("/"), "X-Kavka-Token": found["token"], "Content-Type": "application/json"
+        }  # fmt: skip
+        data = json.dumps({"text": text, **body}).encode()
+        request = urllib.request.Request(f"{root}quota/{path}?cluster={cluster}", data, headers)
+        with browser.open(request, timeout=SECONDS_MAX) as answer:
+            told: dict[str, Any] = json.load(answer)
+            return told
+
+    shown = post("difference")
+    assert shown["change"] == "created"
+    assert shown["actions"] == ["set producer_byte_rate=1Mi for client-id=web"]
+    assert shown["obstacles"] == []
+    assert post("apply", sum=shown["sum"])["name"] == "web"
+
+    def state() -> str:
+        with browser.open(f"{root}quota/state?cluster={cluster}&name=web", timeout=SECONDS_MAX) as answer:
+            return str(json.load(answer)["ready"])
+
+    wait_until(lambda: state() == "Ready", "the operator has followed")
+    code, said = kavka.run("explain", "quota", "--client-id", "web")
+    assert (code, "producer_byte_rate 1Mi" in said) == (0, True), said
+    started.terminate()
+    started.wait(SECONDS_MAX)
 
 
 def test_without_a_cluster_there_is_no_page(kavka: Kavka) -> None:

@@ -7,7 +7,7 @@ again before that takes the mark away. A file that this version cannot understan
 """
 
 import uuid
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -51,10 +51,16 @@ class Store:
     def __post_init__(self) -> None:
         self._wanted, self._seen = Folder(self.layout.resources), Folder(self.layout.status)
 
-    def apply(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
-        """Write what is wanted; the edit of each resource."""
+    def apply(
+        self, declared: Iterable[Declared], now: datetime, judge: Callable[[Sequence[Edit]], None] | None = None
+    ) -> list[Edit]:
+        """Write what is wanted; the edit of each resource. Nothing is written where `judge`, which gets the edits while
+        nobody else may write, raises an error.
+        """
         with self._alone():
             edits = self.preview(declared, now)
+            if judge is not None:
+                judge(edits)
             for edit in edits:
                 if edit.change != "unchanged":
                     self._wanted.write(self._file(edit.key), edit.after)

@@ -1,0 +1,95 @@
+"""Decides which requests the console answers: those of its own page, in a browser that has shown the key.
+
+It takes only requests that name 127.0.0.1 as their host: a page elsewhere whose name leads here (DNS rebinding) gets
+nothing. Other sites may link to the page and ask for nothing else. Other users of the machine do not know the key,
+which the address that is printed has, and a cookie afterwards.
+"""
+
+import hmac
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+from aiohttp import web
+
+from kavka_operator.web_page.assembly import HEADERS
+
+Middleware = Callable[..., Awaitable[web.StreamResponse]]
+Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
+
+HOST: Final = "127.0.0.1"
+PAGE: Final = "/"
+KEY: Final = "key"
+TOKEN_HEADER: Final = "X-Kavka-Token"  # noqa: S105 - a header's name
+"""Has the token that a change needs: a form of another site cannot send it, nor a script without leave to."""
+
+
+def refusal(request: web.Request) -> str:
+    """The reason for which a request is refused; empty where it is not."""
+    name, _, port = request.host.rpartition(":")
+    if name not in (HOST, "localhost") or port != str(_port(request)):
+        return f"this page is at http://{HOST}:{_port(request)}/ alone"
+    is_visit = request.path == PAGE and request.headers.get("Sec-Fetch-Mode", "navigate") == "navigate"
+    if request.headers.get("Sec-Fetch-Site", "none") not in {"none", "same-origin"} and not is_visit:
+        return "another site asks for it"
+    return ""
+
+
+def refusal_of_change(request: web.Request, token: str) -> str:
+    """The reason for which a request to change something is refused; empty where it is not.
+
+    The origin must be the page's own, and is there: browsers send it with every POST.
+    """
+    if request.headers.get("Origin") != f"http://{request.host}":
+        return "a change is asked for by the page itself: the Origin is another one, or missing"
+    if not _is_equal(request.headers.get(TOKEN_HEADER, ""), token):
+        return "the token of this page is not there, or of another start of the console; load the page again"
+    if request.content_type != "application/json":
+        return "a change is sent as application/json"
+    return ""
+
+
+def _port(request: web.Request) -> int:
+    name = request.transport.get_extra_info("sockname") if request.transport is not None else None
+    return int(name[1]) if name else 0
+
+
+def address_of(port: int, key: str) -> str:
+    """The address of the page, for the one who started it."""
+    return f"http://{HOST}:{port}{PAGE}" + (f"?{KEY}={key}" if key else "")
+
+
+def guard(key: str) -> Middleware:
+    """Refuse what this page has not asked for, and browsers that have not shown the key; without one all may ask."""
+
+    @web.middleware
+    async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
+        words = refusal(request)
+        cookie = f"kavka-console-{_port(request)}"  # cookies are those of a host, whatever the port
+        if words:
+            return refused(words)
+        if not key or _is_equal(request.cookies.get(cookie, ""), key):
+            return await _with_headers(request, handler)
+        if request.path != PAGE or not _is_equal(request.query.get(KEY, ""), key):
+            return refused("open the address that kavka has printed: it has the key")
+        answer = web.Response(status=303, headers={**HEADERS, "Location": PAGE})
+        answer.set_cookie(cookie, key, httponly=True, samesite="Strict", path="/")
+        return answer
+
+    return guarded
+
+
+async def _with_headers(request: web.Request, handler: Handler) -> web.StreamResponse:
+    try:
+        return await handler(request)
+    except web.HTTPException as error:
+        error.headers.update(HEADERS)
+        raise
+
+
+def _is_equal(shown: str, key: str) -> bool:
+    return hmac.compare_digest(shown.encode(errors="replace"), key.encode())
+
+
+def refused(words: str) -> web.Response:
+    """The answer to a request that is refused."""
+    return web.Response(status=403, text=f"{words}\n", headers=HEADERS)
