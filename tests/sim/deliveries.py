@@ -66,6 +66,15 @@ class Asked:
     is_current: bool = True
 
 
+def is_newer(fetch: Asked, count: int, before: Delivery) -> bool:
+    """Whether a record was delivered by this fetch after another delivery. Of one leader's state counts say so: a fetch
+    may wait, and a lock be renewed since.
+    """
+    if fetch.source is not None and before.source is not None and fetch.source.window is before.source.window:
+        return count > before.count or (count == before.count and before.asked <= fetch.asked)
+    return before.asked <= fetch.asked
+
+
 class Deliveries:
     """One group as its members see it. `source_of` says what would serve a member's request at present."""
 
@@ -98,7 +107,7 @@ class Deliveries:
             for problem in self._amiss(fetch, key, count):
                 self.object(f"{problem}: {fetch.member} was given offset {offset} of {held_text(fetch.place)}")
             before = self.deliveries.get(key)
-            if before is None or before.asked <= fetch.asked:
+            if before is None or is_newer(fetch, count, before):
                 self.deliveries[key] = Delivery(fetch.member, count, fetch.asked, fetch.told, fetch.source)
 
     def _amiss(self, fetch: Asked, key: Key, count: int) -> Iterator[str]:

@@ -95,13 +95,20 @@ class Grouped(Client):
         told = answer.topics[0].partitions[0]
         if told.error_code:
             self.refused(told.error_code)
+        self._learn_epoch(place, told.committed_leader_epoch)
         return int(told.committed_offset)
+
+    def _learn_epoch(self, place: Place, epoch: int) -> None:
+        """Ask no leader of an older epoch than the committer has read from: it may lack what is committed (KIP-320)."""
+        if epoch > self._epochs.get(place, -1):
+            self._epochs[place] = epoch
+            self.forget_leader(place)
 
     async def send_commit(
         self, place: Place, attempt: Attempt, generation: int, member_id: str, instance: str | None
     ) -> int:
         """The error code of a commit; what was refused for sure is marked so. Raises Again."""
-        partition = OffsetCommitRequestPartition(place[1], attempt.offset)
+        partition = OffsetCommitRequestPartition(place[1], attempt.offset, self._epochs.get(place, -1))
         topic = OffsetCommitRequestTopic(place[0], self.topic_ids[place[0]], [partition])
         request = OffsetCommitRequest(self.group_id, generation, member_id, instance, -1, [topic])
         answer = await self.call(request, OffsetCommitResponse, COMMIT_MS)

@@ -72,6 +72,9 @@ BEFORE_MIGRATING: Final = frozenset({309052, 940008})
 #: Likewise, before `sharers` had its share.
 BEFORE_SHARERS: Final = frozenset({66002, 309052, 237407654})
 
+#: Workloads of many clients. Two of them together hold more connections than `crowds` lets in.
+POPULOUS: Final = frozenset({"consumers", "migrating", "sharers", "streams"})
+
 
 def drawn(seed: int) -> tuple[str, ...]:
     """Which workloads this seed plays. Each has a chance of its own, so that a new one moves no other."""
@@ -87,6 +90,9 @@ def drawn(seed: int) -> tuple[str, ...]:
     names = [name for name, chance in chances.items() if chance < WORKLOADS[name].share]
     if "migrating" in names and "consumers" in names:  # of the same group
         names.remove("consumers")
+    if "crowds" in names:
+        for name in [name for name in names if name in POPULOUS][1:]:
+            names.remove(name)
     return tuple(names)
 
 

@@ -252,7 +252,8 @@ class Sharer(Grouped):
 
     async def _grab(self, peer: Any, place: Held) -> None:
         """Accept records that other members have, as no correct client does. Raises Unreachable."""
-        offsets, source = self.record.held_by_others(self.member_id, place)[:3], self.source_of(self, place)
+        others = [offset for offset in self.record.held_by_others(self.member_id, place) if offset not in self._counts]
+        offsets, source = others[:3], self.source_of(self, place)
         if not offsets or source is None:
             return
         batches = [judgements.AcknowledgementBatch(offset, offset, [ACCEPT]) for offset in offsets]

@@ -135,6 +135,4 @@ def joining_too_early(patch: Patch) -> None:
 @tooth("a batch that has waited for the disk goes to whichever topic has the name by then", "kill isolate", seeds="3",
        workloads="transients", strained=True, hectic=True)  # fmt: skip
 def names_instead_of_ids(patch: Patch) -> None:
-    patch.setattr(
-        Produce, "_leader", lambda self, topic, index: self._writes.replicas.partitions.leader(topic.name, index)
-    )
+    patch.setattr(Produce, "_leader", lambda self, topic, index: self._writes.partitions.leader(topic.name, index))

@@ -42,6 +42,16 @@ def test_an_answer_that_comes_late_is_of_an_earlier_delivery() -> None:
     assert give(record, "a", 1.0, 3.2) == []
 
 
+def test_a_fetch_that_waited_while_another_had_the_record_gets_the_later_delivery() -> None:
+    """Seed 80008 alone: the judge thought that the member accepted a record of another."""
+    record = judge()
+    record.is_open = lambda delivery: False
+    give(record, "a", 2.0, 2.1)
+    record.is_answered(PLACE, {5: RENEW}, {5: 1}, 2.1, 2.2)
+    assert give(record, "b", 1.0, 2.3, count=2) == []
+    assert record.held_by_others("b", PLACE) == []
+
+
 def test_a_word_on_anothers_record_gives_up_nothing() -> None:
     record = judge()
     give(record, "a", 1.0, 1.1)

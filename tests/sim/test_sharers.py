@@ -31,7 +31,7 @@ def play(seed: int, kinds: tuple[str, ...]) -> Simulation:
     return simulation
 
 
-@pytest.mark.parametrize("seed", [3, *in_turn([7, 8, 12, 15], 4)])
+@pytest.mark.parametrize("seed", [3, *in_turn([7, 8, 12, 15, 80008], 4)])
 def test_what_is_accepted_never_comes_back(seed: int) -> None:
     simulation = play(seed, KINDS)
     counts = simulation.events.counts
