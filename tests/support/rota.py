@@ -61,6 +61,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/groups/test_streams_groups_agree.py": 24,
     "tests/conformance/kafka_own/test_kafka_own.py::test_administration": 45,
     "tests/conformance/kafka_own/test_kafka_own.py::test_groups": 50,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_new_groups": 110,
     "tests/conformance/kafka_own/test_kafka_own.py::test_producers": 40,
     "tests/conformance/kafka_own/test_kafka_own.py::test_transactions": 45,
     "tests/conformance/metadata/test_cordoned.py": 41,

@@ -1,9 +1,8 @@
 """Which of Apache Kafka's own tests pass on Kavka, and on Apache Kafka in the same run; and why others are outside.
 
 The list only grows: `passes` is exact, so a case that begins to pass, or stops, fails the run. A class enters it when
-Apache Kafka has passed it through the same runner. Absent as a whole, and named nowhere below, are the classes that
-extend IntegrationTestHarness or QuorumTestHarness: they start Apache Kafka in their own process. Those of Kafka
-Streams, Connect, MirrorMaker and of the tools have not been played against the control yet.
+Apache Kafka has passed it through the same runner. Every class of the jars that is written for ClusterTest is here, in
+`ABSENT` or in `not_played.py`, as a test sees.
 """
 
 from collections.abc import Mapping
@@ -25,6 +24,7 @@ CLIENTS: Final = "org.apache.kafka.clients"
 TIERED: Final = "org.apache.kafka.server.log.remote.metadata.storage"
 NEW: Final = "metadata.version before 3.9, with which Kavka does not start"
 HASHED: Final = "compares lists in the order of Apache Kafka's hash tables"
+FIRST_TARGET: Final = "counts on a first assignment that waits for the interval; Kavka computes it at once"
 A_JAVA_CLASS: Final = "has the broker load a class of Java"
 OF_JMX: Final = "reads metrics of the broker in the same JVM"
 NO_TIERS: Final = "tiered storage, which Kavka refuses"
@@ -55,6 +55,7 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
         OwnTests(f"{CLIENTS}.producer.ProducerIntegrationTest", 9, {r"^testUniqueProducerIds .*Version=3\.3": NEW}),
     ),
     "administration": (
+        OwnTests(f"{CLIENTS}.admin.ClientTelemetryTest", 2, {"^testClientInstanceId ": A_JAVA_CLASS}),
         OwnTests(f"{CLIENTS}.admin.DescribeProducersWithBrokerIdTest", 3),
         OwnTests(f"{CLIENTS}.admin.DynamicGroupConfigIntegrationTest", 3),
         OwnTests(f"{CLIENTS}.admin.DescribeFeaturesTest", 1, {"^testUnstableApiVersions ": NEW}),
@@ -62,18 +63,42 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
         OwnTests("kafka.server.DescribeQuorumRequestTest", 1),
     ),
     "groups": (
+        OwnTests("kafka.server.JoinGroupRequestTest", 1),
+        OwnTests("kafka.server.SyncGroupRequestTest", 1),
+        OwnTests("kafka.server.HeartbeatRequestTest", 1),
+        OwnTests("kafka.server.LeaveGroupRequestTest", 3),
+        OwnTests("kafka.server.OffsetFetchRequestTest", 9),
         OwnTests("kafka.server.DeleteGroupsRequestTest", 2),
         OwnTests("kafka.server.DescribeGroupsRequestTest", 1),
         OwnTests("kafka.server.ListGroupsRequestTest", 1, {"^testListGroupsWithNewConsumerGroupProtocol ": HASHED}),
         OwnTests("kafka.server.OffsetCommitRequestTest", 2),
         OwnTests("kafka.server.OffsetDeleteRequestTest", 2),
-        OwnTests("kafka.server.StreamsGroupDescribeRequestTest", 2),
+    ),
+    "new groups": (
+        OwnTests("kafka.server.ConsumerGroupHeartbeatRequestTest", 18),
         OwnTests("kafka.server.ShareGroupDescribeRequestTest", 2),
+        OwnTests(
+            "kafka.server.ShareGroupHeartbeatRequestTest",
+            4,
+            {
+                "^testShareGroupHeartbeatIsAccessibleWhenShareGroupIsEnabled ": FIRST_TARGET,
+                "^testShareGroupHeartbeatWithMultipleMembers ": FIRST_TARGET,
+                "^testGroupCoordinatorChange ": FIRST_TARGET,
+                "^testMemberLeavingAndRejoining ": FIRST_TARGET,
+                "^testPartitionAssignmentWithChangingTopics ": FIRST_TARGET,
+            },
+        ),
+        OwnTests("kafka.server.StreamsGroupDescribeRequestTest", 2),
+        OwnTests(
+            "kafka.server.StreamsGroupHeartbeatRequestTest",
+            13,
+            {"^testDynamicGroupConfig ": "names tasks that it has not, and hears at once what it has"},
+        ),
     ),
 }
 CLASSES: Final = tuple(chain.from_iterable(STORIES.values()))
 
-#: Classes that are not played at all.
+#: Classes that cannot be played on a broker in another process, or ask for what Kavka refuses.
 ABSENT: Final[Mapping[str, str]] = {
     f"{CLIENTS}.CreateTopicsRequestWithPolicyTest": A_JAVA_CLASS,
     f"{CLIENTS}.MetricsDuringTopicCreationDeletionTest": OF_JMX,

@@ -5,14 +5,20 @@ Kafka beside it. `allow_list.py` says what is left out, and why.
 """
 
 from pathlib import Path
+from zipfile import ZipFile
 
 import pytest
 
 from tests.conformance.kafka_own.allow_list import ABSENT, CLASSES, STORIES
+from tests.conformance.kafka_own.not_played import NOT_PLAYED
 from tests.conformance.kafka_own.runs import Case, Run, run
 from tests.conformance.kafka_own.verdicts import complaints, pattern, table
+from tools.kafka_jars import tests_class_path
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
+
+PACKAGE = "Lorg/apache/kafka/common/test/api"
+ANNOTATIONS = [f"{PACKAGE}/{name};".encode() for name in ("ClusterTest", "ClusterTests", "ClusterTemplate")]
 
 
 def play(story: str, directory: Path) -> None:
@@ -39,13 +45,32 @@ def test_administration(tmp_path: Path) -> None:
     play("administration", tmp_path)
 
 
+def test_new_groups(tmp_path: Path) -> None:
+    play("new groups", tmp_path)
+
+
 def test_groups(tmp_path: Path) -> None:
     play("groups", tmp_path)
 
 
-def test_the_list_names_each_class_once() -> None:
-    names = [one.name for one in CLASSES]
-    assert sorted({*names, *ABSENT}) == sorted([*names, *ABSENT])
+def test_each_class_of_the_jars_is_named_once() -> None:
+    named = [*(one.name for one in CLASSES), *ABSENT, *NOT_PLAYED]
+    assert sorted(set(named)) == sorted(named)
+    classes = classes_of_tests()
+    assert set(named) <= classes.keys()
+    assert {name for name, is_for_clusters in classes.items() if is_for_clusters} <= set(named)
+
+
+def classes_of_tests() -> dict[str, bool]:
+    """The classes of the jars of tests, and whether they are written for Apache Kafka's ClusterTest."""
+    found = {}
+    for jar in Path(tests_class_path()).parent.glob("*-test.jar"):
+        with ZipFile(jar) as opened:
+            for name in opened.namelist():
+                if name.endswith(".class") and "$" not in name:
+                    code = opened.read(name)
+                    found[name.removesuffix(".class").replace("/", ".")] = any(one in code for one in ANNOTATIONS)
+    return found
 
 
 def test_a_case_that_fails_or_is_lacking_is_told() -> None:
@@ -56,6 +81,6 @@ def test_a_case_that_fails_or_is_lacking_is_told() -> None:
     few = Run("kavka", [failed, *cases[1:]], has_ended=False, logs=Path())
     assert [one.removeprefix(f"kavka {entry.name}") for one in complaints(few, [entry])] == [
         ".testIt [1] Type=Raft-Isolated: expected: <1> but was: <2>",
-        f": {entry.passes - 1} cases passed, the allow list says {entry.passes}",
         "kavka: the run was cut off: .",
+        f": {entry.passes - 1} cases passed, the allow list says {entry.passes}",
     ]

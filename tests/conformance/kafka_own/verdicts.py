@@ -1,4 +1,4 @@
-"""Judges a run by the allow list: what it names passes, and nothing else is silently left out."""
+"""Judges a run by the allow list: of each class that was played, so many cases pass as it says, and none fails."""
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
@@ -25,11 +25,19 @@ def by_class(cases: Iterable[Case]) -> dict[str, list[Case]]:
 def complaints(run: Run, classes: Sequence[OwnTests]) -> list[str]:
     """What of a run is not as the list says."""
     found = by_class(run.cases)
-    wrong = [f"{run.product} {case.kind}.{case.name}: {case.why[:SHOWN_MAX]}" for case in run.cases if is_wrong(case)]
+    wrong = failures(run)
     for entry in classes:
         passed = sum(case.outcome == "passed" for case in found.get(entry.name, ()))
         if passed != entry.passes:
             wrong.append(f"{run.product} {entry.name}: {passed} cases passed, the allow list says {entry.passes}")
+    return wrong
+
+
+def failures(run: Run) -> list[str]:
+    """The cases that did not pass, and whether others were never played."""
+    wrong = [f"{run.product} {case.kind}.{case.name}: {case.why[:SHOWN_MAX]}" for case in run.cases if is_wrong(case)]
+    if not run.cases:
+        wrong.append(f"{run.product}: no case was played: {run.logs}")
     if not run.has_ended:
         wrong.append(f"{run.product}: the run was cut off: {run.logs}")
     return wrong
