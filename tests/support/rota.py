@@ -18,7 +18,7 @@ CHAOS: Final = "tests/chaos/test_chaos.py::test_nothing_acknowledged_is_lost_whe
 SECONDS: Final[Mapping[str, int]] = {
     # Brokers of `kavka up`, and installations.
     "tests/operator/local/test_budget.py": 22,
-    "tests/operator/local/test_console.py": 9,
+    "tests/operator/local/test_console.py": 13,
     "tests/operator/local/test_fixtures_of_pytest.py": 66,
     "tests/operator/local/test_installed.py": 39,
     "tests/operator/local/test_mishaps.py": 15,

@@ -1,8 +1,8 @@
 """The operator's own HTTP ports: one for probes and Prometheus (KAVKA_LISTEN), one for people (KAVKA_CONSOLE).
 
 Each is opened where its variable is set. The first answers /healthz, /readyz and /metrics, and names nothing that a
-person has not named to Prometheus. The page for people names what there is and asks nobody for a login, so it has an
-address of its own: that of the pod itself, unless another one is written.
+person has not named to Prometheus. The page for people names what there is, so it has an address of its own: that of
+the pod itself, which the API server leads to, and at any other one it asks for a token of the API server.
 
 - `/healthz` is 200 unless this process should be started again: its main loop would not answer at all, or a turn of a
   cluster hangs, which no answer of Kafka's or the API server's takes so long for.
@@ -16,7 +16,8 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from kavka_operator.process.console.page import Console
+from kavka_operator.process.console.access import Door
+from kavka_operator.process.console.page import Console, is_loopback
 from kavka_operator.process.metrics import Figures
 
 LISTEN, CONSOLE = "KAVKA_LISTEN", "KAVKA_CONSOLE"
@@ -46,6 +47,11 @@ class Address:
         if not colon or not port.isdecimal() or not 0 < int(port) <= PORT_MAX:
             raise AddressError(f'{variable}: "{text}" is no address; write HOST:PORT, such as {EXAMPLES[variable]}')
         return Address(host.strip("[]"), int(port))
+
+    @property
+    def is_of_the_pod(self) -> bool:
+        """Whether nothing but the pod itself, and what is forwarded to it, reaches the address."""
+        return self.host == "localhost" or is_loopback(self.host)
 
     @staticmethod
     def of_environment(environment: Mapping[str, str], variable: str) -> "Address | None":
@@ -90,10 +96,10 @@ def application(figures: Figures) -> web.Application:
     return pages
 
 
-def console(figures: Figures) -> web.Application:
-    """The page for people."""
+def console(figures: Figures, door: Door | None = None) -> web.Application:
+    """The page for people; with a `door` for those whom it lets in."""
     pages = web.Application(client_max_size=1024)
-    pages.add_routes(Console(figures).routes())
+    pages.add_routes(Console(figures, door=door).routes())
     return pages
 
 

@@ -11,6 +11,7 @@ import signal
 import socket
 import time
 from collections.abc import Awaitable, Callable
+from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 
@@ -25,6 +26,7 @@ from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.loop.cluster_loop import ClusterLoop
 from kavka_operator.loop.interfaces import Platform
 from kavka_operator.platform.external import ExternalPlatform
+from kavka_operator.platform.kubernetes.live.access_reviews import AccessReviews
 from kavka_operator.platform.kubernetes.live.api import Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.live.cluster_resources import KubernetesResources
 from kavka_operator.platform.kubernetes.live.events import Events, Herald
@@ -36,6 +38,7 @@ from kavka_operator.platform.random_ids import draw_id
 from kavka_operator.process import handlers, logs
 from kavka_operator.process.action_counter import CountedAdmin
 from kavka_operator.process.cluster_threads import ClusterThreads
+from kavka_operator.process.console.access import Door
 from kavka_operator.process.http_server import CONSOLE, LISTEN, Address, AddressError, application, console, opened
 from kavka_operator.process.lease import Lease
 from kavka_operator.process.metrics import Figures
@@ -254,8 +257,13 @@ async def operate(
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
     figures = Figures()
     await config.load_config()
-    pages, people = opened(options.listen, application(figures)), opened(options.console, console(figures))
-    async with ApiClient() as client, pages, people:
+    async with AsyncExitStack() as stack:
+        client = await stack.enter_async_context(ApiClient())
+        await stack.enter_async_context(opened(options.listen, application(figures)))
+        door = None
+        if options.console is not None and not options.console.is_of_the_pod:
+            door = Door(await stack.enter_async_context(aclosing(AccessReviews(client.configuration))))
+        await stack.enter_async_context(opened(options.console, console(figures, door)))
         api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
         operator = Operator(api, options, platform_of, _counted(connect, figures), figures)
         if options.lease_namespace is None:

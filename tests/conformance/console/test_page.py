@@ -20,6 +20,7 @@ from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.offsets_and_lag import Group, Members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
+from kavka_operator.process.console.access import Door
 from kavka_operator.process.http_server import console as console_of_operator
 from kavka_operator.process.metrics import Figures
 from kavka_pytest.in_process import KafkaInProcess
@@ -30,6 +31,7 @@ from tests.support.programs import node_modules
 from tests.support.web import served
 from tests.unit.operator.person import run
 from tests.unit.operator.test_console import document, node
+from tests.unit.operator.test_console_access import Reviews
 from tools.top_picture import Example, look
 
 pytestmark = [pytest.mark.chromium]
@@ -438,8 +440,34 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
             page.size(width)
             page.open(found)
             page.until("document.querySelector('#state')?.innerText === 'live'")
-            assert "2 of 3" in page.text("section.card")
+            assert "2 of 3" in page.text("main section.card")
             assert "produce 1.0 MiB/s" in page.text("#quotas-table")
             assert accessibility_faults(page, axe) == []
             assert page.ask("document.documentElement.scrollWidth") <= width
     assert page.faults == []
+
+
+@pytest.mark.node
+def test_the_operators_page_asks_for_a_token_where_others_reach_it(page: Page, axe: str) -> None:
+    documents = [document("KafkaCluster", "main", {}), document("Topic", "orders", {"partitions": 3})]
+    door = Door(Reviews({"sesame": {("KafkaCluster", ""), ("Topic", "")}}))
+    pages = console_of_operator(Figures(is_active=True, listed_at=1.0, documents=lambda: documents), door)
+    with served(pages) as found:
+        for width in (1400, 390):
+            page.size(width, is_dark=width < 600)
+            page.open("about:blank")
+            page.open(found)
+            page.until("document.activeElement?.id === 'token'")
+            assert page.ask("document.querySelectorAll('section.card').length") == 1, "nothing but the question"
+            assert accessibility_faults(page, axe) == []
+            assert page.ask("document.documentElement.scrollWidth") <= width
+            page.call("Input.insertText", text="forged")
+            page.press("Enter")
+            page.until("document.querySelector('#login-said')?.innerText.includes('does not know this token')")
+            page.call("Input.insertText", text="sesame")
+            page.press("Enter")
+            page.until("document.querySelector('#state')?.innerText === 'live'")
+            assert "orders" in page.text("#topics-table")
+            assert page.ask("document.querySelector('#token').value") == ""
+            assert accessibility_faults(page, axe) == []
+    assert [fault for fault in page.faults if "401" not in fault] == []

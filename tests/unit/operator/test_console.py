@@ -152,7 +152,7 @@ def test_many_who_look_cost_one_overview_a_second() -> None:
     async def ask(times: int) -> None:
         console = pages.Console(Figures(documents=documents), lambda: seconds[0])
         for _ in range(2):
-            await asyncio.gather(*(console._data(None) for _ in range(times)))  # type: ignore[arg-type]
+            await asyncio.gather(*(console.overview(None) for _ in range(times)))
             seconds[0] += pages.FRESH_SECONDS
 
     asyncio.run(ask(20))

@@ -1,21 +1,29 @@
 """The console's two answers: the page, which is one file, and what it asks for every two seconds.
 
 The page may run its own script and style, known by their hashes, and ask this port; nothing else is let in, whatever a
-name or a message of a resource holds. The overview is made in a thread, and once a second at most, however many look.
+name or a message of a resource holds. The overview is made in a thread, and once a second at most for all who may see
+the same, however many look.
+
+It is never open. At an address of the pod itself it answers requests that name that address, which a port-forward
+brings: the API server has let those in. At any other address a visitor brings a token of the API server.
 """
 
 import asyncio
 import json
 import math
 import time
+from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache
 from importlib.resources import files
+from ipaddress import ip_address
 
 from aiohttp import web
 
+from kavka_operator.platform.kubernetes.live.resource_cache import key_of_document
+from kavka_operator.process.console.access import Door, RefusedError, Rights
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.metrics import Figures
 from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
@@ -23,6 +31,8 @@ from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
 FRESH_SECONDS = 1.0
 MADE_APART = 10.0
 """Seconds for which an overview is shown, for each second that it took: one of very many resources takes a while."""
+OVERVIEWS_MAX = 16
+"""Kept for visitors with different rights; each may be a hundred kilobytes."""
 PAGE, DATA = "/", "/console.json"
 
 
@@ -34,35 +44,88 @@ def source() -> WebPage:
 
 @dataclass(slots=True)
 class Console:
-    """The handlers of both. `clock` counts seconds."""
+    """The handlers. `clock` counts seconds; `door` lets visitors in by their tokens, and without one the console is at
+    an address of the pod itself.
+    """
 
     figures: Figures
     clock: Callable[[], float] = time.monotonic
-    _made: bytes = b""
-    _fresh_until: float = -math.inf
+    door: Door | None = None
+    _made: OrderedDict[Rights | None, tuple[float, bytes]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def routes(self) -> list[web.RouteDef]:
         """The places where they answer."""
         return [web.get(PAGE, self._page), web.get(DATA, self._data)]
 
-    async def _page(self, _: web.Request) -> web.Response:
+    async def _page(self, request: web.Request) -> web.Response:
+        if self.door is None and (words := foreign_host(request.host)):
+            return _refused(403, words)
         page = source()
         return web.Response(text=page.text, content_type="text/html", charset="utf-8", headers=page.headers)
 
-    async def _data(self, _: web.Request) -> web.Response:
-        async with self._lock:
-            if (began := self.clock()) >= self._fresh_until:
-                self._made = await asyncio.to_thread(self._made_now)
-                ended = self.clock()
-                self._fresh_until = ended + max(FRESH_SECONDS, MADE_APART * (ended - began))
-        return web.Response(body=self._made, content_type="application/json", charset="utf-8", headers=HEADERS)
+    async def _data(self, request: web.Request) -> web.Response:
+        try:
+            rights = await self._rights(request)
+        except RefusedError as error:
+            return _refused(error.status, str(error))
+        return web.Response(
+            body=await self.overview(rights), content_type="application/json", charset="utf-8", headers=HEADERS
+        )
 
-    def _made_now(self) -> bytes:
+    async def _rights(self, request: web.Request) -> Rights | None:
+        """The rights of who asks; None where the API server has let all in. Raises RefusedError."""
+        if self.door is None:
+            if words := foreign_host(request.host):
+                raise RefusedError(403, words)
+            return None
+        namespaces = {str(key_of_document(document)[1]) for document in self.figures.documents()}
+        return await self.door.rights(request.headers.get("Authorization", ""), namespaces)
+
+    async def overview(self, rights: Rights | None) -> bytes:
+        """The overview for those with these rights, made again once it is old."""
+        async with self._lock:
+            fresh_until, made = self._made.get(rights, (-math.inf, b""))
+            if (began := self.clock()) < fresh_until:
+                return made
+            made = await asyncio.to_thread(self._made_now, rights)
+            ended = self.clock()
+            self._made[rights] = ended + max(FRESH_SECONDS, MADE_APART * (ended - began)), made
+            self._made.move_to_end(rights)
+            while len(self._made) > OVERVIEWS_MAX:
+                self._made.popitem(last=False)
+            return made
+
+    def _made_now(self, rights: Rights | None) -> bytes:
         figures = self.figures
         about = {
             "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
             "isActive": figures.is_active,
             "isListed": bool(figures.listed_at),
         }
-        return json.dumps({**about, **overview(figures.documents())}, allow_nan=False).encode()
+        documents = figures.documents()
+        shown = documents if rights is None else rights.shown(documents)
+        return json.dumps({**about, **overview(shown)}, allow_nan=False).encode()
+
+
+def foreign_host(host: str) -> str:
+    """The reason for which a request that names this host is refused; empty where it is an address of the machine
+    itself. A page elsewhere whose name leads to a forwarded port (DNS rebinding) names another.
+    """
+    name = host if host.endswith("]") else host.rpartition(":")[0] or host
+    if name == "localhost" or is_loopback(name):
+        return ""
+    return "this page is reached by kubectl port-forward, as http://127.0.0.1:PORT/"
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a host is an address of the machine itself."""
+    try:
+        return ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def _refused(status: int, words: str) -> web.Response:
+    more = {"WWW-Authenticate": "Bearer"} if status == 401 else {}
+    return web.Response(status=status, text=f"{words}\n", headers={**HEADERS, **more})

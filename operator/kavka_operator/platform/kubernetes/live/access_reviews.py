@@ -1,0 +1,76 @@
+"""Asks the API server what the holder of a token may do, as that one: a SelfSubjectAccessReview with the token.
+
+Nothing of the operator's own credentials goes with it, so that a token that the API server does not know is refused by
+the API server itself, and the operator needs no right to judge others.
+"""
+
+import asyncio
+import json
+from typing import Final
+
+from aiohttp import ClientError
+from kubernetes.aio.client import ApiClient, Configuration
+
+from kavka_operator.api import GROUP
+from kavka_operator.api.kinds import KINDS
+from kavka_operator.platform.kubernetes.live.api import ApiError
+
+PLACE: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+REVIEW_SECONDS_MAX: Final = 10.0
+OF_SERVER: Final = (
+    "ssl_ca_cert", "ca_cert_data", "verify_ssl", "proxy", "proxy_headers", "tls_server_name",
+    "disable_strict_ssl_verification",
+)  # fmt: skip
+"""What of a configuration is about the server, and not about who asks it."""
+
+
+class AccessReviews:
+    """Reviews by one API server. `aclose` ends its connections."""
+
+    def __init__(self, configuration: Configuration) -> None:
+        self._client = ApiClient(without_credentials(configuration))
+
+    async def aclose(self) -> None:
+        """Let go of the connections."""
+        await self._client.close()
+
+    async def may_list(self, token: str, kind: str, namespace: str) -> bool:
+        """Return whether the token's holder may list the resources of a kind, in a namespace or, where it is empty, in
+        all. Raises ApiError; its status is 401 where the API server does not know the token.
+        """
+        wanted = {"verb": "list", "group": GROUP, "resource": KINDS[kind].plural, "namespace": namespace}
+        body = {
+            "apiVersion": "authorization.k8s.io/v1",
+            "kind": "SelfSubjectAccessReview",
+            "spec": {"resourceAttributes": wanted},
+        }
+        headers = {
+            "Accept": "application/json", "Content-Type": "application/json", "Authorization": f"Bearer {token}"
+        }  # fmt: skip
+        prepared = await self._client.param_serialize("POST", PLACE, header_params=headers, body=body, auth_settings=[])
+        try:
+            async with asyncio.timeout(REVIEW_SECONDS_MAX):
+                answer = await self._client.call_api(*prepared, _request_timeout=REVIEW_SECONDS_MAX)
+                data = await answer.response.read()
+        except (OSError, TimeoutError, ClientError) as error:
+            raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
+        if not 200 <= answer.status < 300:
+            raise ApiError("the API server refuses the review", answer.status)
+        return _is_allowed(data)
+
+
+def _is_allowed(data: bytes) -> bool:
+    """Whether a review allows. Raises ApiError."""
+    try:
+        return json.loads(data)["status"]["allowed"] is True
+    except (ValueError, LookupError, TypeError) as error:
+        raise ApiError("what answers for the API server does not answer a review") from error
+
+
+def without_credentials(configuration: Configuration) -> Configuration:
+    """The way to the same API server for a client that brings a token of its own."""
+    found = Configuration(host=configuration.host, api_key={})
+    for name in OF_SERVER:
+        setattr(found, name, getattr(configuration, name))
+    found.retries = False
+    return found
