@@ -10,8 +10,8 @@ from contextlib import contextmanager
 from typing import Any, Final
 
 from kavka_broker.logs import LOGGER_NAME
+from kavka_broker.membership.outdated_image import OUTDATED
 from tests.sim.loop import PROCESS, SimLoop
-from tests.sim.outdated import SENT_AWAY
 
 STORY_LINES_MAX = 20_000
 Listener = Callable[[str, Mapping[str, Any]], None]
@@ -78,7 +78,7 @@ class Events(logging.Handler):
         is_stranger = client in self.strangers and reason.startswith(REFUSED_LOGIN)
         is_left = reason.startswith(MISSED_LOGIN) and self.loop.network.has_lost_peer(process, client)
         is_given_up = reason.startswith(GIVEN_UP) and self.loop.network.has_lost_peer(process, client)
-        is_sent_away = reason.startswith(SENT_AWAY) and self.is_outdated(process)
+        is_sent_away = reason == OUTDATED and self.is_outdated(process)
         if not (is_stranger or is_left or is_given_up or is_sent_away or reason.startswith(CLOSED_FOR)):
             self.failed(f"NobodyIsTurnedAway: {process} has closed a connection: {reason}")
 

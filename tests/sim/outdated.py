@@ -1,8 +1,6 @@
 """SentAwayRightly: a broker sends clients away as outdated only while the others lead what its image says it leads."""
 
-from typing import Any, Final
-
-SENT_AWAY: Final = "this broker is fenced"
+from typing import Any
 
 
 def is_outdated(simulation: Any, process: str) -> bool:

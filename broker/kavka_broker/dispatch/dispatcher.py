@@ -45,6 +45,7 @@ from kavka_broker.loop.coroutine_time import Steps
 from kavka_broker.loop.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.loop.slices import LoopTime
 from kavka_broker.loop.turns import Flow
+from kavka_broker.membership.outdated_image import OUTDATED
 from kavka_broker.protocol.codec import TooManyElements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import encode_response_parts, read_request_header
@@ -60,7 +61,11 @@ from kavka_broker.request.throttling import throttle
 log = get("api")
 
 API_VERSIONS = 18
-HANDSHAKES: Final = (API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE)
+DESCRIBE_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 32, 34, 35
+#: What asks this broker of itself, whoever leads: it is served when the broker's image is outdated, too.
+OF_NO_LEADER: Final = frozenset({
+    API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS,
+})  # fmt: skip
 SIZE = Struct(">i")
 
 
@@ -257,8 +262,8 @@ class Dispatcher:
         """Whether a client that is not known, or not for good, may ask for this, and whether anybody may. Raises
         ProtocolViolation where no answer can say no.
         """
-        if self._is_outdated and exchange.api.key not in HANDSHAKES:
-            exchange.client.is_last = "this broker is fenced and has no room to note who leads: its image is outdated"
+        if self._is_outdated and exchange.api.key not in OF_NO_LEADER:
+            exchange.client.is_last = OUTDATED
             return False
         if peer.login is None:
             return peer.session is None or self._session_holds(exchange, peer, peer.session)

@@ -17,6 +17,7 @@ from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
+from kavka_broker.loop.slices import Work
 from kavka_broker.loop.timers import Timers
 from kavka_broker.loop.turns import Turns
 from kavka_broker.net.acceptor import Acceptor, Admission, SocketAcceptor
@@ -137,6 +138,14 @@ class Addresses:
     def limit_addresses(self, limits: OfEntities, observed: OfEntities) -> None:
         """Take over the rates at which addresses may connect to the brokers' listeners, and those only observed."""
         self._bounding_brokers.limit_addresses(limits, observed)
+
+    def sending_away(self, reason: str) -> Work[None]:
+        """Close all connections to the brokers' listeners that there are now: also of those who wait for an answer."""
+        for listener in self.of_brokers:
+            for connection in list(listener.connections):
+                if connection in listener.connections:
+                    connection.close(reason)
+                yield
 
     async def close_brokers(self) -> None:
         for listener in self.of_brokers:

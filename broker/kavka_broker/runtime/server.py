@@ -28,6 +28,7 @@ from kavka_broker.loop.timers import Timers
 from kavka_broker.loop.turns import Turns
 from kavka_broker.membership.controller_registration import register_controller
 from kavka_broker.membership.lifecycle import CannotJoin
+from kavka_broker.membership.outdated_image import OUTDATED
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO
@@ -304,7 +305,14 @@ class Server:
         await broker.lifecycle.unfence()
         self._start_auditing()
         watch_fence(self.health, broker.lifecycle, broker.quorum)
+        self._watch_image(broker)
         self.health.watch("heartbeats", lambda: self.contact.no_answer(broker.lifecycle))
+
+    def _watch_image(self, broker: Broker) -> None:
+        """Serve clients for as long as this broker's image is not known to be outdated."""
+        outdated = broker.lifecycle.outdated
+        outdated.on_known = lambda: broker.slices.run_aside(self._addresses.sending_away(OUTDATED))
+        self.health.watch("outdated", outdated.obstacle)
 
     def _start_auditing(self) -> None:
         if self._auditing is not None:
