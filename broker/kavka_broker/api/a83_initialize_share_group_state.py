@@ -29,5 +29,7 @@ async def initialize_share_group_state(
     request: InitializeShareGroupStateRequest, broker: Broker, client: Client
 ) -> InitializeShareGroupStateResponse:
     client.is_exempt = True
-    answer: InitializeShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator)
+    answer: InitializeShareGroupStateResponse = await serve(
+        request, broker.as_broker.sharing.coordinator, broker.slices
+    )
     return answer

@@ -29,5 +29,5 @@ async def read_share_group_state(
     request: ReadShareGroupStateRequest, broker: Broker, client: Client
 ) -> ReadShareGroupStateResponse:
     client.is_exempt = True
-    answer: ReadShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator)
+    answer: ReadShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator, broker.slices)
     return answer

@@ -30,5 +30,5 @@ async def write_share_group_state(
     request: WriteShareGroupStateRequest, broker: Broker, client: Client
 ) -> WriteShareGroupStateResponse:
     client.is_exempt = True
-    answer: WriteShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator)
+    answer: WriteShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator, broker.slices)
     return answer

@@ -28,5 +28,5 @@ async def delete_share_group_state(
     request: DeleteShareGroupStateRequest, broker: Broker, client: Client
 ) -> DeleteShareGroupStateResponse:
     client.is_exempt = True
-    answer: DeleteShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator)
+    answer: DeleteShareGroupStateResponse = await serve(request, broker.as_broker.sharing.coordinator, broker.slices)
     return answer

@@ -28,5 +28,7 @@ async def read_share_group_state_summary(
     request: ReadShareGroupStateSummaryRequest, broker: Broker, client: Client
 ) -> ReadShareGroupStateSummaryResponse:
     client.is_exempt = True
-    answer: ReadShareGroupStateSummaryResponse = await serve(request, broker.as_broker.sharing.coordinator)
+    answer: ReadShareGroupStateSummaryResponse = await serve(
+        request, broker.as_broker.sharing.coordinator, broker.slices
+    )
     return answer

@@ -17,7 +17,8 @@ Ten searches take ten times as long as one, and hold the loop no longer.
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Generator, Sequence
+from collections.abc import AsyncIterator, Callable, Generator, Iterable, Sequence
+from itertools import islice
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.loop.tasks import watch
@@ -131,12 +132,16 @@ class Slices:
         await self._granted(flow)
         self.time.turns.over(flow, 0)  # the request's own steps are charged
 
-    async def in_turns(self, items: Sequence[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
-        """Yield the items in their order, `per_turn` at a time, each time in a turn of its own."""
-        for start in range(0, len(items), per_turn):
-            if start:
+    async def in_turns(self, items: Iterable[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
+        """Yield the items in their order, `per_turn` at a time, each time in a turn of its own. What they come from must
+        not change meanwhile.
+        """
+        rest, is_first = iter(items), True
+        while some := list(islice(rest, per_turn)):
+            if not is_first:
                 await self.turn()
-            yield items[start : start + per_turn]
+            is_first = False
+            yield some
 
     def run(self, work: Work[T]) -> "T | asyncio.Task[T]":
         """Return the work's result, or a task for it where it takes more than a slice."""

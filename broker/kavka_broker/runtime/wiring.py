@@ -345,7 +345,7 @@ class Wiring:
         settings = share_coordinator_settings_of(config)
         coordinator = ShareCoordinator(settings, metadata, replicas, pacing)
         connections = self._connections("share-states")
-        states = ShareStateClient(config.node_id, metadata, coordinator, connections, topic, pacing.clock)
+        states = ShareStateClient(config.node_id, metadata, coordinator, connections, topic, pacing)
         sessions_max = config["group.share.max.share.sessions"]
         fetches = ShareFetches(metadata, replicas, states, groups.settings.share, pacing, sessions_max)
         return Sharing(coordinator, states, topic, fetches)

@@ -13,7 +13,7 @@ from kavka_broker.coordinator.share.share_state_client import InitialState
 from kavka_broker.coordinator.share.share_state_requests import serve
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.core.share.sessions import SessionKey
-from kavka_broker.loop.slices import at_once
+from kavka_broker.loop.slices import Slices, at_once
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import initialize_share_group_state_request as beginnings
 from kavka_broker.protocol.messages import read_share_group_state_summary_request as summaries
@@ -476,9 +476,9 @@ def test_states_are_asked_for_in_turns(tmp_path: Path, monkeypatch: pytest.Monke
         del member
         sizes: list[int] = []
 
-        async def counted(request: Any, coordinator: Any) -> Any:
+        async def counted(request: Any, coordinator: Any, slices: Slices) -> Any:
             sizes.append(sum(len(topic.partitions) for topic in request.topics))
-            return await serve(request, coordinator)
+            return await serve(request, coordinator, slices)
 
         monkeypatch.setattr(share_state_client, "serve", counted)
         topic_id = await inside.create("wide", 300)

@@ -7,6 +7,7 @@ from typing import Any, cast
 from kavka_broker.coordinator.share import share_state_client
 from kavka_broker.coordinator.share.share_state_client import ShareStateClient
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
+from kavka_broker.loop.slices import Slices
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import delete_share_group_state_response as deleted
@@ -47,8 +48,9 @@ def test_a_broker_that_does_not_answer_holds_up_its_own_share_partitions_alone()
         topic = SimpleNamespace(partitions=[SimpleNamespace(leader=number) for number in brokers])
         metadata = SimpleNamespace(topics={SHARE_STATE_TOPIC: topic})
         connections, clock = SimpleNamespace(to=brokers.get), Clock()
+        pacing = SimpleNamespace(clock=clock, slices=Slices())
         client = ShareStateClient(
-            9, cast(Any, metadata), cast(Any, None), cast(Any, connections), cast(Any, None), clock
+            9, cast(Any, metadata), cast(Any, None), cast(Any, connections), cast(Any, None), cast(Any, pacing)
         )
         places = [(bytes(16), index) for index in range(6 * share_state_client.PER_REQUEST_MAX)]
         deleting = asyncio.ensure_future(client.delete("g", places))

@@ -66,6 +66,27 @@ def test_a_slice_is_as_much_as_fits_into_a_quantum(yields: int) -> None:
     asyncio.run(scenario())
 
 
+def test_items_of_anything_come_some_a_turn() -> None:
+    async def scenario() -> None:
+        slices, steps, others = Slices(), list[object](), 0
+
+        async def go_through() -> None:
+            async for some in slices.in_turns((number for number in range(7)), 3):
+                steps.append((list(some), slices.is_at_work, others > before[-1]))
+                before.append(others)
+
+        before = [-1]
+        task = asyncio.ensure_future(go_through())
+        while not task.done():
+            await asyncio.sleep(0)
+            others += 1
+        await task
+        assert steps == [([0, 1, 2], False, True), ([3, 4, 5], False, True), ([6], False, True)]
+        assert [some async for some in slices.in_turns({}, 3)] == []
+
+    asyncio.run(scenario())
+
+
 def test_work_that_fails_tells_whoever_waits() -> None:
     def failing() -> Work[None]:
         for _ in range(YIELDS_PER_SLICE_MAX):

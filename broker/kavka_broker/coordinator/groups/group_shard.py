@@ -85,7 +85,7 @@ class Shard:
         self.consumers = ConsumerGroups(self.image, removals, settings, self.log, turns, self.classics, pacing)
         self.members = ClassicMembers(self.consumers, settings, self.log, pacing)
         self.shares = ShareGroups(self.image, removals, settings, self.log, turns, pacing)
-        self.share_offsets = ShareOffsets(self.shares, share_states)
+        self.share_offsets = ShareOffsets(self.shares, share_states, pacing.slices)
         self.streams = StreamsGroups(self.image, removals, settings, self.log, turns, self.classics, pacing)
         self.staging = Staging(
             self.image, self.upkeep, settings, self._append, self.image.check_room, clock.now_ms, pacing.slices

@@ -8,8 +8,9 @@ Members do not wait for an initialization: they hear of its partitions by a late
 """
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
 from functools import partial
+from typing import Final, TypeVar
 
 from kavka_broker.coordinator.groups.share_groups import ShareGroups
 from kavka_broker.coordinator.share.share_state_client import InitialState, Place, ShareStateClient
@@ -21,21 +22,26 @@ from kavka_broker.core.share_group.state import NamedPartitions
 from kavka_broker.core.share_group.state_partitions import Partitions
 from kavka_broker.logs import get
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
-from kavka_broker.loop.in_turns import in_turns
+from kavka_broker.loop.slices import Slices
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 log = get("coordinator")
 
+T = TypeVar("T")
 Answers = Mapping[Place, ErrorCode]
+
+PLACES_PER_TURN_MAX: Final = 500
+"""Partitions of topics that are gone through in one turn of the loop."""
 
 
 class ShareOffsets:
     """The states of the groups of one shard. `states` asks the share coordinator; None while there is none to ask."""
 
-    def __init__(self, groups: ShareGroups, states: Callable[[], ShareStateClient | None]) -> None:
+    def __init__(self, groups: ShareGroups, states: Callable[[], ShareStateClient | None], slices: Slices) -> None:
         self._groups = groups
         self._states = states
+        self._slices = slices
         self._turns = ExclusiveTurns()
         self._tasks: dict[asyncio.Task[None], None] = {}
         groups.initialize = self._begin_initialization
@@ -59,7 +65,7 @@ class ShareOffsets:
         state = InitialState(change.state_epoch, UNSET)
         wanted = {key: topic.partitions for key, topic in change.initialize.items()}
         try:
-            places = {place: state async for place in in_turns(_places(wanted))}
+            places = {place: state async for some in self._in_turns(_places(wanted)) for place in some}
             async with self._turns.of(group_id):
                 # What asks for it has to be committed: a new coordinator would not know of the state.
                 await self._groups.change(group_id, _nothing)
@@ -72,12 +78,13 @@ class ShareOffsets:
         states = self._states()
         answers = {} if states is None else await states.initialize(group_id, places)
         unknown = ErrorCode.COORDINATOR_NOT_AVAILABLE
-        answers = {place: answers.get(place, unknown) async for place in in_turns(places)}
-        if refused := {place: error async for place, error in in_turns(answers.items()) if error}:
+        answers = {place: answers.get(place, unknown) async for some in self._in_turns(places) for place in some}
+        answered = self._in_turns(answers.items())
+        if refused := {place: error async for some in answered for place, error in some if error}:
             (_, index), error = next(iter(refused.items()))
             log.warning("share_states.refused", group=group_id, count=len(refused), partition=index, reason=error.name)
-        done = await _partitions(place for place in answers if place not in refused)
-        decide = partial(administration.settle, done=done, failed=await _partitions(refused))
+        done = await self._partitions(place for place in answers if place not in refused)
+        decide = partial(administration.settle, done=done, failed=await self._partitions(refused))
         await self._groups.change(group_id, decide)
         return answers
 
@@ -106,15 +113,15 @@ class ShareOffsets:
         """Let a group without members go on at other offsets. `topics` has the names. Raises BrokerError."""
         wanted = {
             topic_id: NamedPartitions(topics[topic_id], partitions)
-            for topic_id, partitions in (await _partitions(offsets)).items()
+            for topic_id, partitions in (await self._partitions(offsets)).items()
         }
         async with self._turns.of(group_id):
             decide = partial(administration.alter, wanted=wanted, room_bytes=self._groups.room_bytes)
             change = await self._groups.change(group_id, decide, may_create=True)
             if not wanted:
                 return {}
-            epoch = change.state_epoch
-            places = {place: InitialState(epoch, offset) async for place, offset in in_turns(offsets.items())}
+            epoch, in_turns = change.state_epoch, self._in_turns(offsets.items())
+            places = {place: InitialState(epoch, offset) async for some in in_turns for place, offset in some}
             return await self._initialize(group_id, places)
 
     async def delete_topics(self, group_id: str, topics: Sequence[Described]) -> dict[bytes, ErrorCode]:
@@ -142,12 +149,24 @@ class ShareOffsets:
         """Ask the share coordinator to delete states. Returns an error for each topic."""
         if not asked:
             return {}
-        states, places = self._states(), [place async for place in in_turns(_places(asked))]
+        states, asking = self._states(), self._in_turns(_places(asked))
+        places = [place async for some in asking for place in some]
         answers = {} if states is None else await states.delete(group_id, places)
         errors = dict.fromkeys(asked, ErrorCode.NONE)
-        async for place in in_turns(places):
-            errors[place[0]] = errors[place[0]] or answers.get(place, ErrorCode.COORDINATOR_NOT_AVAILABLE)
+        async for some in self._in_turns(places):
+            for place in some:
+                errors[place[0]] = errors[place[0]] or answers.get(place, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         return errors
+
+    def _in_turns(self, items: Iterable[T]) -> AsyncIterator[Sequence[T]]:
+        return self._slices.in_turns(items, PLACES_PER_TURN_MAX)
+
+    async def _partitions(self, places: Iterable[Place]) -> Partitions:
+        found = dict[bytes, set[int]]()
+        async for some in self._in_turns(places):
+            for topic_id, index in some:
+                found.setdefault(topic_id, set()).add(index)
+        return {topic_id: frozenset(indexes) for topic_id, indexes in found.items()}
 
 
 def _nothing(_: object) -> ShareChange:
@@ -156,10 +175,3 @@ def _nothing(_: object) -> ShareChange:
 
 def _places(partitions: Partitions) -> Iterator[Place]:
     return ((topic_id, index) for topic_id, indexes in partitions.items() for index in sorted(indexes))
-
-
-async def _partitions(places: Iterable[Place]) -> Partitions:
-    found = dict[bytes, set[int]]()
-    async for topic_id, index in in_turns(places):
-        found.setdefault(topic_id, set()).add(index)
-    return {topic_id: frozenset(indexes) for topic_id, indexes in found.items()}

@@ -10,6 +10,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.coordinator.broker_connections import Connections
 from kavka_broker.coordinator.internal_topic import InternalTopic
+from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.partitioning import partition_of
 from kavka_broker.coordinator.share.share_coordinator import ShareCoordinator, coordinator_key
 from kavka_broker.coordinator.share.share_state_requests import ANSWERS, serve
@@ -17,9 +18,7 @@ from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.core.share.share_states import SharePartitionKey, WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
-from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
-from kavka_broker.loop.in_turns import in_turns
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -34,6 +33,7 @@ log = get("coordinator")
 AGAIN_MS: Final = 100
 GIVE_UP_MS: Final = 5_000
 PER_REQUEST_MAX: Final = 500
+RESULTS_PER_TURN_MAX: Final = 500
 PER_TURN_MAX: Final = 50
 """Share partitions that are asked about in one turn of the loop, where this broker coordinates them itself."""
 
@@ -96,14 +96,14 @@ class ShareStateClient:
         here: ShareCoordinator,
         connections: Connections,
         topic: InternalTopic,
-        clock: Clock,
+        pacing: Pacing,
     ) -> None:
         self._node_id = node_id
         self._metadata = metadata
         self._here = here
         self._connections = connections
         self._topic = topic
-        self._clock = clock
+        self._clock, self._slices = pacing.clock, pacing.slices
 
     def close(self) -> None:
         """Close all connections to coordinators."""
@@ -113,18 +113,21 @@ class ShareStateClient:
         """Begin states, again where there are some. Returns what became of each."""
         asked = {
             place: beginnings.PartitionData(place[1], state.state_epoch, state.start_offset)
-            async for place, state in in_turns(places.items())
+            async for some in self._slices.in_turns(places.items(), RESULTS_PER_TURN_MAX)
+            for place, state in some
         }
-        return await _errors(await self._ask(INITIALIZE, group_id, asked))
+        return await self._errors(await self._ask(INITIALIZE, group_id, asked))
 
     async def delete(self, group_id: str, places: Collection[Place]) -> dict[Place, ErrorCode]:
         """Forget states. Returns what became of each."""
-        asked = {place: deletions.PartitionData(place[1]) async for place in in_turns(places)}
-        return await _errors(await self._ask(DELETE, group_id, asked))
+        in_turns = self._slices.in_turns(places, RESULTS_PER_TURN_MAX)
+        asked = {place: deletions.PartitionData(place[1]) async for some in in_turns for place in some}
+        return await self._errors(await self._ask(DELETE, group_id, asked))
 
     async def read_summary(self, group_id: str, places: Collection[Place]) -> dict[Place, Summary]:
         """Return how far share partitions are."""
-        asked = {place: summaries.PartitionData(place[1], -1) async for place in in_turns(places)}
+        in_turns = self._slices.in_turns(places, RESULTS_PER_TURN_MAX)
+        asked = {place: summaries.PartitionData(place[1], -1) async for some in in_turns for place in some}
         results = await self._ask(SUMMARIZE, group_id, asked)
         return {
             place: Summary(
@@ -136,7 +139,8 @@ class ShareStateClient:
             )
             if not isinstance(result, ErrorCode)
             else Summary(result, 0, 0, -1, -1)
-            async for place, result in in_turns(results.items())
+            async for some in self._slices.in_turns(results.items(), RESULTS_PER_TURN_MAX)
+            for place, result in some
         }
 
     async def read(self, group_id: str, place: Place, leader_epoch: int) -> ReadState:
@@ -144,7 +148,8 @@ class ShareStateClient:
         result = await self._ask_one(READ, group_id, place, reads.PartitionData(place[1], leader_epoch))
         batches = [
             StateBatch(b.first_offset, b.last_offset, b.delivery_state, b.delivery_count)
-            async for b in in_turns(result.state_batches)
+            async for some in self._slices.in_turns(result.state_batches, RESULTS_PER_TURN_MAX)
+            for b in some
         ]
         return ReadState(result.state_epoch, result.start_offset, batches)
 
@@ -153,6 +158,13 @@ class ShareStateClient:
         batches = [writes.StateBatch(*batch) for batch in state.batches]
         asked = writes.PartitionData(place[1], *state[:4], batches)
         await self._ask_one(WRITE, group_id, place, asked)
+
+    async def _errors(self, results: Mapping[Place, Any]) -> dict[Place, ErrorCode]:
+        return {
+            place: result if isinstance(result, ErrorCode) else ErrorCode(result.error_code)
+            async for some in self._slices.in_turns(results.items(), RESULTS_PER_TURN_MAX)
+            for place, result in some
+        }
 
     async def _ask_one(self, kind: Kind, group_id: str, place: Place, asked: Any) -> Any:
         """Raises BrokerError."""
@@ -174,21 +186,22 @@ class ShareStateClient:
             except BrokerError:  # the topic says why in the log, and the next question tries again
                 return dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         while True:
-            async for place, result in in_turns((await self._ask_once(kind, group_id, left)).items()):
-                results[place] = result
-                code = result if isinstance(result, ErrorCode) else result.error_code
-                if code not in RETRIED:
-                    del left[place]
+            told = await self._ask_once(kind, group_id, left)
+            async for some in self._slices.in_turns(told.items(), RESULTS_PER_TURN_MAX):
+                for place, result in some:
+                    results[place] = result
+                    code = result if isinstance(result, ErrorCode) else result.error_code
+                    if code not in RETRIED:
+                        del left[place]
             if not left or self._clock.monotonic_ms() >= deadline_ms:
                 return results
             await asyncio.sleep(AGAIN_MS / 1000)
 
     async def _ask_once(self, kind: Kind, group_id: str, asked: Mapping[Place, Any]) -> dict[Place, Any]:
         by_leader: dict[int, list[Place]] = {}
-        for number, place in enumerate(asked, 1):
-            by_leader.setdefault(self._leader_of(group_id, place), []).append(place)
-            if number % PER_TURN_MAX == 0:
-                await asyncio.sleep(0)
+        async for some in self._slices.in_turns(asked, PER_TURN_MAX):
+            for place in some:
+                by_leader.setdefault(self._leader_of(group_id, place), []).append(place)
         results: dict[Place, Any] = dict.fromkeys(asked, ErrorCode.COORDINATOR_NOT_AVAILABLE)
         # At the same time: a broker that does not answer holds up its own share partitions alone.
         asking = (self._ask_broker(kind, group_id, leader, places, asked) for leader, places in by_leader.items())
@@ -207,7 +220,7 @@ class ShareStateClient:
             if not told:
                 break
             results |= told
-            await asyncio.sleep(0)
+            await self._slices.turn()
         return results
 
     def _leader_of(self, group_id: str, place: Place) -> int:
@@ -220,7 +233,7 @@ class ShareStateClient:
 
     async def _ask_leader(self, leader: int, request: Message) -> dict[Place, Any]:
         if leader == self._node_id:
-            answer = await serve(request, self._here)
+            answer = await serve(request, self._here, self._slices)
         else:
             peer = self._connections.to(leader)
             if peer is None:
@@ -242,10 +255,3 @@ def _request(kind: Kind, group_id: str, places: Sequence[Place], asked: Mapping[
         topics.setdefault(place[0], []).append(asked[place])
     request: Message = kind.request(group_id, [kind.topic(topic_id, some) for topic_id, some in topics.items()])
     return request
-
-
-async def _errors(results: Mapping[Place, Any]) -> dict[Place, ErrorCode]:
-    return {
-        place: result if isinstance(result, ErrorCode) else ErrorCode(result.error_code)
-        async for place, result in in_turns(results.items())
-    }

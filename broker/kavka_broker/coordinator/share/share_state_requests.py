@@ -1,14 +1,14 @@
 """Requests to the share coordinator of this broker, each with its answer: from other brokers, and from this one."""
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.coordinator.share.share_coordinator import ShareCoordinator
 from kavka_broker.core.share.packed_batches import PackedBatches
 from kavka_broker.core.share.share_states import UNSET, SharePartitionKey, ShareState, WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
-from kavka_broker.loop.in_turns import in_turns
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages import delete_share_group_state_response as deleted
@@ -23,6 +23,8 @@ from kavka_broker.protocol.messages.read_share_group_state_summary_request impor
     ReadShareGroupStateSummaryRequest,
 )
 from kavka_broker.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
+
+BATCHES_PER_TURN_MAX: Final = 500
 
 
 class Answers(NamedTuple):
@@ -52,7 +54,7 @@ ANSWERS: dict[type[Message], Answers] = {
 }
 
 
-async def serve(request: Message, coordinator: ShareCoordinator) -> Any:
+async def serve(request: Message, coordinator: ShareCoordinator, slices: Slices) -> Any:
     """Return the answer of this broker's share coordinator, when what it tells is on every in-sync replica."""
     asked: Any = request
     answers = ANSWERS[type(request)]
@@ -69,16 +71,20 @@ async def serve(request: Message, coordinator: ShareCoordinator) -> Any:
         if error is not ErrorCode.NONE:
             result.error_code = error
     if isinstance(request, ReadShareGroupStateRequest):
-        await _unpack([result for topic in results for result in topic.partitions])
+        await _unpack([result for topic in results for result in topic.partitions], slices)
     return answers.whole(results)
 
 
-async def _unpack(results: Sequence[states.PartitionResult]) -> None:
+async def _unpack(results: Sequence[states.PartitionResult], slices: Slices) -> None:
     """Put the batches of states into their results, some a turn."""
     for result in results:
         packed: Any = result.state_batches
         if isinstance(packed, PackedBatches):
-            result.state_batches = [states.StateBatch(*batch) async for batch in in_turns(packed)]
+            result.state_batches = [
+                states.StateBatch(*batch)
+                async for some in slices.in_turns(packed, BATCHES_PER_TURN_MAX)
+                for batch in some
+            ]
 
 
 def _begin(
