@@ -9,7 +9,8 @@ may take:
     linked-7                a link to a directory elsewhere, which holds a segment without records
     spare2-0                another link
 
-A directory may get another name, with `-stray` at its end. A link may go, and what it leads to may not.
+A directory may get another name, with `-stray` at its end, or with `-delete` where a log was made in it and deleted:
+what the broker does not know stays in it. A link may go, and what it leads to may not.
 """
 
 from typing import Any, Final
@@ -18,7 +19,7 @@ Simulation = Any
 
 LOGS: Final = "/data"  # the first directory, which is never unmounted
 ELSEWHERE: Final = "/elsewhere"
-STRAY: Final = "-stray"
+RENAMED: Final = ("-stray", "-delete")
 TEXT: Final = b"insert into orders values (1)\n" * 20
 DIRECTORIES: Final = {"backup-20261127": "dump.sql", "spare1-0": "notes.txt"}
 LINKS: Final = ("linked-7", "spare2-0")
@@ -45,7 +46,7 @@ def missing_foreign(simulation: Simulation) -> list[str]:
     for node in simulation.nodes if simulation.shape.has_foreign else ():
         there = node.disk.directories(LOGS)
         for directory, name in DIRECTORIES.items():
-            places = [directory, *(entry for entry in there if is_stray_of(entry, directory))]
+            places = [directory, *(entry for entry in there if is_renamed_of(entry, directory))]
             files = [node.disk.peek(f"{LOGS}/{place}").get(name) for place in places]
             if not any(file is not None and bytes(file.data) == TEXT for file in files):
                 gone.append(f"ForeignStays: {node.host}: {LOGS}/{directory}/{name} is gone; there are {there}")
@@ -55,11 +56,11 @@ def missing_foreign(simulation: Simulation) -> list[str]:
             if SEGMENT not in node.disk.peek(f"{ELSEWHERE}/{link}")
         ]
         simulation.events.counts["played.foreign_set_aside"] += any(
-            is_stray_of(entry, directory) for entry in there for directory in DIRECTORIES
+            is_renamed_of(entry, directory) for entry in there for directory in DIRECTORIES
         )
     return gone
 
 
-def is_stray_of(entry: str, directory: str) -> bool:
+def is_renamed_of(entry: str, directory: str) -> bool:
     """Whether a directory of this name may be what had the other name before."""
-    return entry.startswith(f"{directory}.") and entry.endswith(STRAY)
+    return entry.startswith(f"{directory}.") and entry.endswith(RENAMED)
