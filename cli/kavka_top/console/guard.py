@@ -2,9 +2,15 @@
 
 It takes only requests that name 127.0.0.1 as their host: a page elsewhere whose name leads here (DNS rebinding) gets
 nothing. Other sites may link to the page and ask for nothing else. Other users of the machine do not know the key,
-which the address that is printed has, and a cookie afterwards.
+which the address that is printed has.
+
+A browser that has shown the key has a cookie afterwards, which lets it read. Cookies are those of a host, whatever the
+port: a page of another program of this machine that the browser opens is sent it too. So the key does not follow from
+the cookie, and the cookie changes nothing: the token for that goes to the page behind the `#` of its address, once the
+key was shown, and stays in the storage of its tab, which belongs to this port alone.
 """
 
+import hashlib
 import hmac
 from collections.abc import Awaitable, Callable
 from typing import Final
@@ -19,6 +25,7 @@ Handler = Callable[[web.Request], Awaitable[web.StreamResponse]]
 HOST: Final = "127.0.0.1"
 PAGE: Final = "/"
 KEY: Final = "key"
+TOKEN: Final = "token"  # noqa: S105 - its name in an address
 TOKEN_HEADER: Final = "X-Kavka-Token"  # noqa: S105 - a header's name
 """Has the token that a change needs: a form of another site cannot send it, nor a script without leave to."""
 
@@ -41,8 +48,8 @@ def refusal_of_change(request: web.Request, token: str) -> str:
     """
     if request.headers.get("Origin") != f"http://{request.host}":
         return "a change is asked for by the page itself: the Origin is another one, or missing"
-    if not _is_equal(request.headers.get(TOKEN_HEADER, ""), token):
-        return "the token of this page is not there, or of another start of the console; load the page again"
+    if not token or not _is_equal(request.headers.get(TOKEN_HEADER, ""), token):
+        return "this tab has no token of this start of the console: open the address that kavka has printed"
     if request.content_type != "application/json":
         return "a change is sent as application/json"
     return ""
@@ -58,8 +65,11 @@ def address_of(port: int, key: str) -> str:
     return f"http://{HOST}:{port}{PAGE}" + (f"?{KEY}={key}" if key else "")
 
 
-def guard(key: str) -> Middleware:
-    """Refuse what this page has not asked for, and browsers that have not shown the key; without one all may ask."""
+def guard(key: str, token: str = "") -> Middleware:
+    """Refuse what this page has not asked for, and browsers that have not shown the key; without one all may ask. Who
+    shows the key is given the token, if there is one.
+    """
+    session = hmac.new(key.encode(), b"cookie", hashlib.sha256).hexdigest()
 
     @web.middleware
     async def guarded(request: web.Request, handler: Handler) -> web.StreamResponse:
@@ -67,12 +77,13 @@ def guard(key: str) -> Middleware:
         cookie = f"kavka-console-{_port(request)}"  # cookies are those of a host, whatever the port
         if words:
             return refused(words)
-        if not key or _is_equal(request.cookies.get(cookie, ""), key):
+        if not key or _is_equal(request.cookies.get(cookie, ""), session):
             return await _with_headers(request, handler)
         if request.path != PAGE or not _is_equal(request.query.get(KEY, ""), key):
             return refused("open the address that kavka has printed: it has the key")
-        answer = web.Response(status=303, headers={**HEADERS, "Location": PAGE})
-        answer.set_cookie(cookie, key, httponly=True, samesite="Strict", path="/")
+        place = f"{PAGE}#{TOKEN}={token}" if token else PAGE
+        answer = web.Response(status=303, headers={**HEADERS, "Location": place})
+        answer.set_cookie(cookie, session, httponly=True, samesite="Strict", path="/")
         return answer
 
     return guarded

@@ -422,7 +422,8 @@ class QuotaEditor {
     this.apply.addEventListener("click", () => this.change());
     this.text.addEventListener("input", () => this.forget());
     this.form.hidden = this.usage.hidden = true;
-    this.token = this.sum = null;
+    this.token = sessionStorage.getItem("token");
+    this.sum = null;
     this.forget();
   }
 
@@ -452,12 +453,13 @@ class QuotaEditor {
       if (!answer.ok) throw new Error(await answer.text());
       const found = await answer.json();
       if (mine !== place) return;
-      this.token = found.token || null;
       this.form.hidden = !found.text;
       this.text.value = found.text;
       this.text.rows = Math.min(30, found.text.split("\n").length + 1);
-      this.text.readOnly = !found.isWritable;
-      this.buttons.hidden = !found.isWritable;
+      const isEditable = found.isWritable && this.token;
+      this.text.readOnly = !isEditable;
+      this.buttons.hidden = !isEditable;
+      if (found.isWritable && !this.token) found.why = "This tab only reads: to edit, open the address that kavka has printed, with its key.";
       const state = found.state ? " " + found.name + " is " + found.state.ready + (found.state.message ? ": " + found.state.message : ".") : "";
       this.tell([found.note, found.why].filter(Boolean).join(" ") + state);
     } catch (error) {
@@ -665,11 +667,20 @@ function press(event) {
   event.preventDefault();
 }
 
+/** Keep the token that came behind the address: the tab's storage is of this port alone, and cookies are not. */
+function takeToken() {
+  const found = /^#token=([\w-]+)$/.exec(location.hash);
+  if (!found) return;
+  sessionStorage.setItem("token", found[1]);
+  history.replaceState(null, "", location.pathname + "#/");
+}
+
 by("skip").addEventListener("click", () => by("main").focus());
 by("pause").addEventListener("click", () => setPaused(!isPaused));
 by("help").addEventListener("click", () => by("keys").showModal());
 by("keys-close").addEventListener("click", () => by("keys").close());
 addEventListener("keydown", press);
-addEventListener("hashchange", go);
+addEventListener("hashchange", () => { takeToken(); go(); });
 document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); if (place.view in ASKED) readAsked(); } else if (source) { source.close(); source = null; } });
+takeToken();
 go();

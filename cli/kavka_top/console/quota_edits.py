@@ -1,14 +1,13 @@
 """Serves the resources of quotas and, where the console may write, takes changes of them.
 
 A console that only reads has no request that writes. Where it may, a change needs the page's own origin and the token
-of this start, comes as JSON of bounded size, and names the diff that it was shown.
+of this start, which `guard.py` hands out, comes as JSON of bounded size, and names the diff that it was shown.
 """
 
 import json
 from collections.abc import Awaitable, Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import partial
-from secrets import token_urlsafe
 from typing import Any, Final
 
 from aiohttp import web
@@ -45,7 +44,7 @@ class QuotaEdits:
     watches: Mapping[str, Watch]
     ask: Ask
     is_writable: bool
-    token: str = field(default_factory=lambda: token_urlsafe(32))
+    token: str
 
     def routes(self) -> list[web.RouteDef]:
         """The places where they answer."""
@@ -54,7 +53,7 @@ class QuotaEdits:
         return [*reading, *writing] if self.is_writable else reading
 
     async def _resource(self, request: web.Request) -> web.Response:
-        """Send the resource of an entity, and the token where it may be changed."""
+        """Send the resource of an entity."""
         cluster, text = self._cluster(request), request.query.get("entity", "")
         layout = self.layouts.get(cluster)
         if layout is None:
@@ -63,7 +62,7 @@ class QuotaEdits:
         found = await self.ask(request, partial(LocalQuotas(layout).resource, entity, limits))
         if not self.is_writable:
             return _json({**found, "isWritable": False, "why": READS_ONLY})
-        return _json({**found, "isWritable": True, "token": self.token})
+        return _json({**found, "isWritable": True})
 
     async def _state(self, request: web.Request) -> web.Response:
         quotas = self._quotas(request)

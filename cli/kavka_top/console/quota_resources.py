@@ -8,6 +8,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Final
 
 import yaml
@@ -15,7 +16,7 @@ import yaml
 from kavka_cli.dry_run import foresee
 from kavka_cli.exported_resources import LeftOut, Wanted, exported_quotas
 from kavka_cli.local_clusters import is_running
-from kavka_cli.local_resources import layout_of, write_to
+from kavka_cli.local_resources import known_resources, layout_of, write_to
 from kavka_cli.output import CommandError
 from kavka_cli.resource_diff import as_written, unified
 from kavka_operator.api import API_VERSION
@@ -105,17 +106,20 @@ class LocalQuotas:
 
     def _declared(self, text: str) -> Declared:
         """Return the one ClientQuota of this cluster that a text declares. Raises RefusedEditError."""
-        known = {key_of(resource): resource for resource in Store(self.layout).all()}
         try:
-            found = load_text(NAME, text, known)
+            found = load_text(NAME, text, known_resources(self._state_directory))
         except BadResourcesError as error:
             raise RefusedEditError("\n".join(map(str, error.faults[:20]))) from error
         if len(found) != 1 or not isinstance(found[0].resource, ClientQuota):
             raise RefusedEditError("write one ClientQuota; other resources are applied by `kavka apply`")
-        if layout_of(found[0].resource, self.layout.root.parent.parent) != self.layout:
+        if layout_of(found[0].resource, self._state_directory) != self.layout:
             words = f'spec.clusterRef names another cluster; this page edits quotas of "{self.layout.cluster}"'
             raise RefusedEditError(words)
         return found[0]
+
+    @property
+    def _state_directory(self) -> Path:
+        return self.layout.root.parent.parent
 
     def _foreseen(self, edit: Edit) -> Document:
         """Return what the running cluster would do, and what is in the way."""

@@ -74,11 +74,14 @@ class Console:
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     writable: bool = False
     answers: Sequence[AuditAnswers] = ()
+    token: str = field(init=False)
+    """What a change needs; empty where nothing may be changed."""
     watches: dict[str, Watch] = field(init=False)
     _subscribers: int = 0
     _places: dict[str, asyncio.Semaphore] = field(init=False)
 
     def __post_init__(self) -> None:
+        self.token = token_urlsafe(32) if self.writable else ""
         self.watches = {
             name: Watch(partial(self.make_source, found), self.every_seconds) for name, found in self.targets.items()
         }
@@ -87,14 +90,14 @@ class Console:
     def application(self) -> web.Application:
         """The places where they answer."""
         pages = web.Application(
-            client_max_size=BODY_BYTES_MAX if self.writable else 1024, middlewares=[guard(self.key)]
+            client_max_size=BODY_BYTES_MAX if self.writable else 1024, middlewares=[guard(self.key, self.token)]
         )
         handlers = {
             PAGE: self._page, EVENTS: self._events, RECORDS: self._records, ACCESS: self._access,
             EXPLAIN: self._explain, AUDIT: self._audit,
         }  # fmt: skip
         pages.add_routes([web.get(path, handler) for path, handler in handlers.items()])
-        edits = QuotaEdits(self.layouts, self.watches, self.asked, is_writable=self.writable)
+        edits = QuotaEdits(self.layouts, self.watches, self.asked, is_writable=self.writable, token=self.token)
         pages.add_routes(edits.routes())
         pages.on_cleanup.append(self._close)
         return pages

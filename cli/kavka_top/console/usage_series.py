@@ -6,8 +6,9 @@ begins where it began, with half of the detail.
 
 import math
 from array import array
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from threading import Lock
 from typing import Any, Final
 
 from kavka_top.sheet import Row
@@ -53,10 +54,16 @@ class UsageSeries:
     """The use of the limits of one cluster, by the keys of their rows."""
 
     _points: dict[str, Points] = field(default_factory=dict)
+    _lock: Lock = field(default_factory=Lock)
+    """Held by the thread of a look, which adds, and by those of pages, which read."""
 
     def add(self, at_ms: float, rows: Iterable[Row]) -> None:
         """Take the use of each limit from a sheet of quotas; limits that are gone are forgotten."""
         there = {row.key: row for row in rows}
+        with self._lock:
+            self._add(at_ms, there)
+
+    def _add(self, at_ms: float, there: Mapping[str, Row]) -> None:
         for key in self._points.keys() - there.keys():
             del self._points[key]
         for key, row in there.items():
@@ -68,18 +75,19 @@ class UsageSeries:
 
     def documents(self, entity: str) -> list[dict[str, Any]]:
         """Return the series of an entity's limits: moments, and shares of the limit and of the time held back."""
-        found = sorted((key, points) for key, points in self._points.items() if key.partition("\0")[0] == entity)
-        return [
-            {
-                "key": key.partition("\0")[2],
-                "limit": points.limit,
-                "points": [
-                    [round(at), _told(used), _told(held)]
-                    for at, used, held in zip(points.moments, points.used, points.held, strict=True)
-                ],
-            }
-            for key, points in found
-        ]
+        with self._lock:
+            names = sorted(key for key in self._points if key.partition("\0")[0] == entity)
+            return [
+                {
+                    "key": name.partition("\0")[2],
+                    "limit": (points := self._points[name]).limit,
+                    "points": [
+                        [round(at), _told(used), _told(held)]
+                        for at, used, held in zip(points.moments, points.used, points.held, strict=True)
+                    ],
+                }
+                for name in names
+            ]
 
 
 def _number(row: Row, column: int) -> float:

@@ -96,13 +96,6 @@ class Watch:
             if source is not None:
                 source.close()
 
-    def _looked(self, source: Source) -> History:
-        """Take a look and note the use of each limit: in a thread, as it takes a while with very many of them."""
-        history = History.after(self.history, source.take())
-        if history.now.pages:
-            self._usage.add(time.time() * 1000, quotas(history).rows)
-        return history
-
     def usage_of(self, entity: str) -> list[Document]:
         """The use of an entity's limits over time."""
         return self._usage.documents(entity)
@@ -112,7 +105,7 @@ class Watch:
         self._asked_at = time.monotonic()
         try:
             source = source or self._make_source()
-            self.history, self._trouble = await aside(partial(self._looked, source)), ""
+            self.history, self._trouble = await aside(partial(_looked, source, self.history, self._usage)), ""
         except AdminError as error:
             self._trouble = str(error)
         except Exception as error:
@@ -126,3 +119,13 @@ class Watch:
         async with self._changed:
             self._changed.notify_all()
         return source
+
+
+def _looked(source: Source, before: History | None, usage: UsageSeries) -> History:
+    """Take a look and note the use of each limit: in a thread, as it takes a while with very many of them. A look that
+    ends after its watch adds to a series that is shown no more.
+    """
+    history = History.after(before, source.take())
+    if history.now.pages:
+        usage.add(time.time() * 1000, quotas(history).rows)
+    return history

@@ -158,7 +158,7 @@ def _documents_of(name: str, read: Callable[[], str]) -> Iterator[tuple[str, Doc
         found = [item for document in documents(text) for item in document.items()]
     except OSError as error:
         yield Fault(name, 1, "", "", f"cannot be read: {(error.strerror or str(error)).lower()}")
-    except UnicodeDecodeError as error:
+    except (UnicodeDecodeError, UnicodeEncodeError) as error:
         yield Fault(name, 1, "", "", f"is not UTF-8 text: {error.reason}")
     except YamlError as error:
         yield Fault(name, error.line, "", "", error.message)

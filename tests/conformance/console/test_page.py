@@ -281,7 +281,7 @@ def accessibility_faults(page: Page, axe: str) -> list[str]:
 
 
 @pytest.fixture(scope="module")
-def editing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Layout]]:
+def writing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Layout, str]]:
     """A console that may write, over a cluster of this machine with a quota, which does not run."""
     directory = tmp_path_factory.mktemp("editing")
     file = directory / "main.yaml"
@@ -292,7 +292,16 @@ def editing(tmp_path_factory: pytest.TempPathFactory) -> Iterator[tuple[str, Lay
         {"main": Target("main", "b")}, 0.1, lambda _: Example(), "", layouts={"main": layout}, writable=True
     )
     with served(console.application()) as found:
-        yield found, layout
+        yield found, layout, console.token
+
+
+@pytest.fixture
+def editing(page: Page, writing: tuple[str, Layout, str]) -> tuple[str, Layout]:
+    """The same, and a tab that has been given the token."""
+    address, layout, token = writing
+    page.open(f"{address}#token={token}")
+    page.until("location.hash === '#/'")
+    return address, layout
 
 
 def edit(page: Page, text: str) -> None:
@@ -350,6 +359,16 @@ def test_a_text_that_was_changed_after_its_difference_cannot_be_applied(
     page.until("document.querySelector('#quota-apply').disabled")
     assert page.ask("document.querySelector('#quota-diff')") is None
     assert limit_of(layout) == before
+    assert page.faults == []
+
+
+def test_a_tab_that_has_not_shown_the_key_cannot_edit(page: Page, writing: tuple[str, Layout, str]) -> None:
+    page.open(writing[0])
+    page.ask("sessionStorage.clear()")
+    visit(page, f"{writing[0]}#/main/quotas/client-id%3Dbackfill")
+    page.until("document.querySelector('#quota-said')?.innerText.includes('This tab only reads')")
+    assert page.ask("document.querySelector('#quota-text').readOnly")
+    assert page.ask("document.querySelector('#quota-look').checkVisibility()") is False
     assert page.faults == []
 
 

@@ -10,7 +10,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.process.console import access as module
-from kavka_operator.process.console.access import TOKEN_LENGTH_MAX, Door
+from kavka_operator.process.console.access import TOKEN_LENGTH_MAX, Door, RefusedError
 from kavka_operator.process.console.page import foreign_host
 from kavka_operator.process.http_server import Address, console
 from kavka_operator.process.metrics import Figures
@@ -152,32 +152,86 @@ def test_what_strangers_make_it_keep_is_bounded(monkeypatch: pytest.MonkeyPatch)
         for number in range(9):
             answer = await client.get("/console.json", headers={"Authorization": f"Bearer forged-{number}"})
             assert answer.status == 401
-        assert len(door._remembered) == 3
-        assert not any(b"forged" in key for key in door._remembered), "no token is kept"
+        assert (len(door._refusals), len(door._rights)) == (3, 0)
 
     play(Reviews({}), scenario)
 
 
-def test_visitors_that_wait_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "VISITORS_WAITING_MAX", 1)
-    may_go_on = asyncio.Event()
+class Slow(Reviews):
+    """Reviews of which those of made-up tokens never end."""
 
-    class Slow(Reviews):
-        async def may_list(self, token: str, kind: str, namespace: str) -> bool:
-            self.asked.append((token, kind, namespace))
-            await may_go_on.wait()
-            return True
+    async def may_list(self, token: str, kind: str, namespace: str) -> bool:
+        self.asked.append((token, kind, namespace))
+        if token.startswith("forged"):
+            await asyncio.Event().wait()
+        return (kind, namespace) in self.allowed[token]
 
-    reviews = Slow({})
+
+def test_strangers_keep_nobody_out_who_was_let_in_before(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "WAITING_OF_ONE_MAX", 3)
+    now = [0.0]
+    reviews = Slow({"admin": ALL, "other": ALL})
 
     async def scenario(client: Client, _: Door) -> None:
-        first = asyncio.create_task(names(client, "admin"))
-        await until(lambda: bool(reviews.asked))
-        assert (await client.get("/console.json", headers={"Authorization": "Bearer other"})).status == 503
-        may_go_on.set()
-        assert await first
+        await names(client, "admin")
+        asked = [
+            client.get("/console.json", headers={"Authorization": f"Bearer forged-{number}"}) for number in range(3)
+        ]
+        flood = [asyncio.create_task(each) for each in asked]
+        await until(lambda: len({token for token, *_ in reviews.asked}) == 1 + module.REVIEWS_AT_ONCE_MAX)
+        answer = await client.get("/console.json", headers={"Authorization": "Bearer other"})
+        assert answer.status == 503, "of one address not more wait"
+        now[0] = module.REMEMBERED_SECONDS
+        assert await names(client, "admin"), "asked about again in a place of its own"
+        for task in flood:
+            task.cancel()
+        await asyncio.gather(*flood, return_exceptions=True)
+
+    play(reviews, scenario, lambda: now[0])
+
+
+def test_refusals_push_no_rights_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "REMEMBERED_MAX", 3)
+    reviews = Reviews({"admin": ALL})
+
+    async def scenario(client: Client, _: Door) -> None:
+        await names(client, "admin")
+        for number in range(9):
+            await client.get("/console.json", headers={"Authorization": f"Bearer forged-{number}"})
+        await names(client, "admin")
+        assert sum(token == "admin" for token, *_ in reviews.asked) == len(KINDS)
 
     play(reviews, scenario)
+
+
+def test_one_who_may_list_in_a_late_namespace_alone_is_told_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "NAMESPACES_MAX", 1)
+
+    async def scenario(client: Client, _: Door) -> None:
+        answer = await client.get("/console.json", headers={"Authorization": "Bearer seller"})
+        assert (answer.status, "in the first 1 namespaces" in await answer.text()) == (403, True)
+
+    play(Reviews({"seller": {("Topic", "shop")}}), scenario)
+
+
+def test_without_a_token_that_is_to_be_asked_about_no_resource_is_looked_at() -> None:
+    looked = list[int]()
+
+    def namespaces() -> list[str]:
+        looked.append(1)
+        return ["shop"]
+
+    async def ask() -> None:
+        door = Door(Reviews({"admin": ALL}), lambda: 0.0)
+        for authorization in ("", "Basic x", "Bearer a b"):
+            with pytest.raises(RefusedError):
+                await door.rights(authorization, "10.0.0.1", namespaces)
+        assert looked == []
+        for _times in range(3):
+            await door.rights("Bearer admin", "10.0.0.1", namespaces)
+        assert looked == [1]
+
+    asyncio.run(ask())
 
 
 @pytest.mark.parametrize(

@@ -9,25 +9,30 @@ import asyncio
 import hashlib
 import re
 import time
-from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections import Counter, OrderedDict
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
-from typing import Any, Final, Protocol
+from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.api import ApiError
 
 KINDS_SHOWN: Final = ("KafkaCluster", "Topic", "ClientQuota")
 NAMESPACES_MAX: Final = 50
-"""Those that are asked about one by one for a visitor who may not list in all; resources of others are not shown."""
+"""Those that are asked about one by one for a visitor who may not list in all, in the order of their names."""
 REMEMBERED_SECONDS: Final = 30.0
 REFUSED_SECONDS: Final = 5.0
 REMEMBERED_MAX: Final = 256
-REVIEWS_AT_ONCE_MAX: Final = 4
-VISITORS_WAITING_MAX: Final = 32
+REVIEWS_AT_ONCE_MAX: Final = 2
+"""Of visitors who were let in before, and as many of others."""
+WAITING_MAX: Final = 32
+WAITING_OF_ONE_MAX: Final = 8
+"""Of those whose tokens were not let in before, from one address."""
 TOKEN_LENGTH_MAX: Final = 8_000
 TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-UNKNOWN = 401
+UNKNOWN, UNAVAILABLE = 401, 503
+T = TypeVar("T")
 
 Document = Mapping[str, Any]
 
@@ -70,66 +75,124 @@ def _is_within(document: Document, known: Mapping[str, frozenset[str] | None]) -
 
 
 @dataclass(slots=True)
-class Door:
-    """Lets visitors in by their tokens. `clock` counts seconds."""
+class Line:
+    """The visitors that are being let in: some at once, others wait, of one address not all of them."""
 
-    reviews: Reviews
-    clock: Callable[[], float] = time.monotonic
-    _remembered: OrderedDict[bytes, tuple[float, Rights | RefusedError]] = field(default_factory=OrderedDict)
-    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(REVIEWS_AT_ONCE_MAX))
-    _waiting: int = 0
+    places: asyncio.Semaphore
+    waiting_max: int
+    waiting_of_one_max: int
+    _waiting: Counter[str] = field(default_factory=Counter)
 
-    async def rights(self, authorization: str, namespaces: Iterable[str]) -> Rights:
-        """Return the rights of who sends this Authorization. Raises RefusedError."""
-        token = _token_of(authorization)
-        key = hashlib.sha256(token.encode()).digest()
-        found = self._known(key)
-        if found is None:
-            found = await self._asked(key, token, sorted(set(namespaces))[:NAMESPACES_MAX])
-        if isinstance(found, RefusedError):
-            raise RefusedError(found.status, str(found))
-        return found
+    @asynccontextmanager
+    async def place(self, address: str) -> AsyncIterator[None]:
+        """Wait for a place. Raises RefusedError where too many wait."""
+        if self._waiting.total() >= self.waiting_max or self._waiting[address] >= self.waiting_of_one_max:
+            raise RefusedError(503, "too many visitors are being let in; try again in a few seconds")
+        self._waiting[address] += 1
+        try:
+            async with self.places:
+                yield
+        finally:
+            self._waiting[address] -= 1
+            self._waiting = +self._waiting
 
-    def _known(self, key: bytes) -> Rights | RefusedError | None:
-        until, found = self._remembered.get(key, (0.0, None))
+
+@dataclass(slots=True)
+class Memory(Generic[T]):
+    """Values by the hashes of tokens, each until a moment; the oldest go where there are too many."""
+
+    seconds: float
+    clock: Callable[[], float]
+    _kept: OrderedDict[bytes, tuple[float, T]] = field(default_factory=OrderedDict)
+
+    def get(self, key: bytes) -> T | None:
+        """Return the value, unless its time is over."""
+        until, found = self._kept.get(key, (0.0, None))
         return found if self.clock() < until else None
 
-    async def _asked(self, key: bytes, token: str, namespaces: list[str]) -> Rights | RefusedError:
-        """Ask the API server, one visitor behind the other where there are many. Raises RefusedError."""
-        if self._waiting >= VISITORS_WAITING_MAX:
-            raise RefusedError(503, "too many visitors are being let in; try again in a few seconds")
-        self._waiting += 1
-        try:
-            async with self._places:
-                if (known := self._known(key)) is not None:  # another request of the same visitor has asked meanwhile
-                    return known
-                found = await self._reviewed(token, namespaces)
-        finally:
-            self._waiting -= 1
-        seconds = REFUSED_SECONDS if isinstance(found, RefusedError) else REMEMBERED_SECONDS
-        self._remembered[key] = self.clock() + seconds, found
-        self._remembered.move_to_end(key)
-        while len(self._remembered) > REMEMBERED_MAX:
-            self._remembered.popitem(last=False)
-        return found
+    def put(self, key: bytes, value: T) -> None:
+        """Keep a value."""
+        self._kept[key] = self.clock() + self.seconds, value
+        self._kept.move_to_end(key)
+        while len(self._kept) > REMEMBERED_MAX:
+            self._kept.popitem(last=False)
 
-    async def _reviewed(self, token: str, namespaces: list[str]) -> Rights | RefusedError:
-        """Return what the API server says. Raises RefusedError where it says nothing."""
+    def drop(self, key: bytes) -> None:
+        """Forget a value."""
+        self._kept.pop(key, None)
+
+    def __contains__(self, key: bytes) -> bool:
+        return key in self._kept
+
+    def __len__(self) -> int:
+        return len(self._kept)
+
+
+class Door:
+    """Lets visitors in by their tokens. `clock` counts seconds.
+
+    Who was let in before has places of their own, so that strangers with made-up tokens keep none of them out.
+    """
+
+    def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
+        self._reviews = reviews
+        self._rights: Memory[Rights] = Memory(REMEMBERED_SECONDS, clock)
+        self._refusals: Memory[RefusedError] = Memory(REFUSED_SECONDS, clock)
+        self._known = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), REMEMBERED_MAX, REMEMBERED_MAX)
+        self._strangers = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), WAITING_MAX, WAITING_OF_ONE_MAX)
+
+    async def rights(self, authorization: str, address: str, namespaces: Callable[[], Iterable[str]]) -> Rights:
+        """Return the rights of who sends this Authorization from an address. `namespaces`, which takes a while where
+        there are very many resources, is called in a thread, and for a token alone that has to be asked about. Raises
+        RefusedError.
+        """
+        token = _token_of(authorization)
+        key = hashlib.sha256(token.encode()).digest()
+        if (found := self._remembered(key)) is not None:
+            return found
+        async with (self._known if key in self._rights else self._strangers).place(address):
+            if (found := self._remembered(key)) is not None:  # another request of the same visitor has asked meanwhile
+                return found
+            try:
+                found = await self._reviewed(token, await asyncio.to_thread(_sorted, namespaces))
+            except RefusedError as error:
+                if error.status != UNAVAILABLE:
+                    self._rights.drop(key)
+                    self._refusals.put(key, error)
+                raise
+            self._rights.put(key, found)
+            return found
+
+    def _remembered(self, key: bytes) -> Rights | None:
+        """Return the rights that are remembered. Raises RefusedError where a refusal is."""
+        if (refusal := self._refusals.get(key)) is not None:
+            raise RefusedError(refusal.status, str(refusal))
+        return self._rights.get(key)
+
+    async def _reviewed(self, token: str, namespaces: list[str]) -> Rights:
+        """Return what the API server says. Raises RefusedError."""
+        asked = namespaces[:NAMESPACES_MAX]
         try:
-            rights = Rights(tuple([(kind, await self._listed(token, kind, namespaces)) for kind in KINDS_SHOWN]))
+            rights = Rights(tuple([(kind, await self._listed(token, kind, asked)) for kind in KINDS_SHOWN]))
         except ApiError as error:
             if error.status == UNKNOWN:
-                return RefusedError(401, "the API server does not know this token, or it has ended")
-            raise RefusedError(503, f"whether you may see this is not known: {error}") from error
+                raise RefusedError(UNKNOWN, "the API server does not know this token, or it has ended") from error
+            raise RefusedError(UNAVAILABLE, f"whether you may see this is not known: {error}") from error
         if rights.is_nothing:
-            return RefusedError(403, "the holder of this token may list no KafkaCluster, Topic or ClientQuota")
+            first = f" in the first {NAMESPACES_MAX} namespaces" if len(namespaces) > NAMESPACES_MAX else ""
+            words = f"the holder of this token may list no KafkaCluster, Topic or ClientQuota{first}"
+            raise RefusedError(403, words)
         return rights
 
     async def _listed(self, token: str, kind: str, namespaces: list[str]) -> frozenset[str] | None:
         """Return the namespaces in which a kind may be listed; None for all. Raises ApiError."""
-        if await self.reviews.may_list(token, kind, ""):
+        if await self._reviews.may_list(token, kind, ""):
             return None
-        return frozenset([name for name in namespaces if await self.reviews.may_list(token, kind, name)])
+        return frozenset([name for name in namespaces if await self._reviews.may_list(token, kind, name)])
+
+
+def _sorted(namespaces: Callable[[], Iterable[str]]) -> list[str]:
+    return sorted(set(namespaces()))
 
 
 def _token_of(authorization: str) -> str:

@@ -79,8 +79,11 @@ class Console:
             if words := foreign_host(request.host):
                 raise RefusedError(403, words)
             return None
-        namespaces = {str(key_of_document(document)[1]) for document in self.figures.documents()}
-        return await self.door.rights(request.headers.get("Authorization", ""), namespaces)
+        authorization, address = request.headers.get("Authorization", ""), request.remote or ""
+        return await self.door.rights(authorization, address, self._namespaces)
+
+    def _namespaces(self) -> set[str]:
+        return {str(key_of_document(document)[1]) for document in self.figures.documents()}
 
     async def overview(self, rights: Rights | None) -> bytes:
         """The overview for those with these rights, made again once it is old."""

@@ -38,7 +38,11 @@ spec:
   limits: {producerByteRate: 1Mi}
 """
 
-Client = TestClient[Any, Any]
+
+class Client(TestClient[Any, Any]):
+    """A browser without a key, as none is needed here, and the token that one with the key would be given."""
+
+    token = ""
 
 
 @pytest.fixture
@@ -56,7 +60,8 @@ async def served(layout: Layout | None, *, writable: bool) -> AsyncIterator[Clie
     console = Console(
         {NAME: Target(NAME, "127.0.0.1:1")}, 0.01, lambda _: Example(), "", layouts=layouts, writable=writable
     )
-    async with TestClient(TestServer(console.application(), host="127.0.0.1")) as client:
+    async with Client(TestServer(console.application(), host="127.0.0.1")) as client:
+        client.token = console.token
         yield client
 
 
@@ -77,8 +82,11 @@ async def resource(client: Client, entity: str = "new") -> dict[str, Any]:
 
 async def post(client: Client, path: str, body: Any, **headers: str) -> tuple[int, str]:
     """The status and the text of an answer to a change as the page asks for it, but for these headers."""
-    token = (await resource(client)).get("token", "")
-    own = {"Origin": f"http://127.0.0.1:{client.port}", TOKEN_HEADER: token, "Content-Type": "application/json"}
+    own = {
+        "Origin": f"http://127.0.0.1:{client.port}",
+        TOKEN_HEADER: client.token or "x",
+        "Content-Type": "application/json",
+    }
     sent = {name: value for name, value in {**own, **headers}.items() if value}
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
     answer = await client.post(path, params={"cluster": NAME}, data=data, headers=sent)
@@ -109,7 +117,7 @@ def text_with(limit: str, name: str = "backfill", cluster: str = NAME) -> str:
 def test_a_console_that_only_reads_has_no_request_that_writes(layout: Layout) -> None:
     async def scenario(client: Client) -> None:
         found = await resource(client)
-        assert (found["isWritable"], "token" in found) == (False, False)
+        assert (found["isWritable"], client.token) == (False, "")
         assert "--write" in found["why"]
         for path in ("/quota/difference", "/quota/apply"):
             assert (await post(client, path, {"text": text_with("2Mi"), "sum": "x"}))[0] == 404
@@ -181,6 +189,44 @@ def test_a_change_that_the_page_has_not_asked_for_is_refused(
     assert stored(layout) == {"producerByteRate": "1Mi"}
 
 
+def test_who_has_the_cookie_alone_is_given_no_token(layout: Layout) -> None:
+    """Browsers send the cookie to each port of the host, so that other programs of the machine may have it."""
+
+    async def scenario() -> None:
+        targets = {NAME: Target(NAME, "127.0.0.1:1")}
+        console = Console(targets, 0.01, lambda _: Example(), "secret", layouts={NAME: layout}, writable=True)
+        async with Client(TestServer(console.application(), host="127.0.0.1")) as client:
+            visit = await client.get("/?key=secret", allow_redirects=False)
+            assert visit.headers["Location"] == f"/#token={console.token}"
+            (cookie,) = visit.cookies.values()
+            assert "secret" not in cookie.value
+            client.session.cookie_jar.clear()
+            stolen = {"Cookie": f"{cookie.key}={cookie.value}"}
+            for path in ("/", f"/?key={cookie.value}", f"/quota?cluster={NAME}&entity=new", "/audit?cluster=main"):
+                answer = await client.get(path, headers=stolen, allow_redirects=False)
+                assert console.token not in f"{await answer.text()} {answer.headers}", path
+            client.session.cookie_jar.clear()
+            assert (await client.get(f"/?key={cookie.value}", allow_redirects=False)).status == 403
+            for token in ("", cookie.value, "secret"):
+                headers = {**stolen, TOKEN_HEADER: token}
+                assert (await post(client, "/quota/apply", {"text": text_with("2Mi"), "sum": "x"}, **headers))[0] == 403
+
+    asyncio.run(scenario())
+
+
+def test_a_name_that_a_resource_of_another_cluster_has_is_refused_as_by_apply(layout: Layout, tmp_path: Path) -> None:
+    other = tmp_path / "other.yaml"
+    other.write_text(FILE.replace("main", "second").replace("name: backfill}\nspec", "name: web}\nspec"))
+    state = layout.root.parent.parent
+    assert run("apply", "-f", str(other), "--state-dir", str(state))[0] == 0
+
+    async def scenario(client: Client) -> None:
+        status, answer = await post(client, "/quota/difference", {"text": text_with("2Mi", name="web")})
+        assert (status, "spec.clusterRef" in answer) == (422, True), answer
+
+    play(layout, scenario)
+
+
 @pytest.mark.parametrize(
     ("text", "said"),
     [
@@ -188,6 +234,7 @@ def test_a_change_that_the_page_has_not_asked_for_is_refused(
         (text_with("2Mi", cluster="other"), 'there is no KafkaCluster "other" in namespace "default"'),
         ("a: [", "the text:1"),
         ("", "holds no resource"),
+        ("a: \ud800", "the text:1: is not UTF-8 text"),
         (text_with("1Mi") + "\n---\n" + text_with("2Mi", name="other"), "keep one"),
         (FILE.partition("---")[0], "write one ClientQuota"),
         (text_with("2Mi").replace('"name": "backfill"}}', '"name": "other"}}'), "entity is immutable"),

@@ -1,6 +1,9 @@
 """The use of limits over time: where it begins stays, and what it keeps is bounded."""
 
 import math
+import threading
+
+import pytest
 
 from kavka_top.console.usage_series import HELD, LIMIT, LIMITS_MAX, POINTS_MAX, USED, Points, UsageSeries
 from kavka_top.sheet import UNTOLD, Cell, Row
@@ -50,3 +53,20 @@ def test_limits_are_bounded_and_those_that_are_gone_make_room() -> None:
     series.add(1.0, [row(f"client-id={LIMITS_MAX}\0k", 0.5)])
     assert len(series.documents(f"client-id={LIMITS_MAX}")) == 1
     assert series.documents("client-id=0") == []
+
+
+def test_a_page_does_not_read_while_a_look_adds(monkeypatch: pytest.MonkeyPatch) -> None:
+    series, readers = UsageSeries(), list[threading.Thread]()
+    add = Points.add
+
+    def reading(points: Points, *values: float) -> None:
+        readers.append(threading.Thread(target=series.documents, args=("client-id=a",)))
+        readers[-1].start()
+        readers[-1].join(0.05)
+        assert readers[-1].is_alive(), "it waits for the look"
+        add(points, *values)
+
+    monkeypatch.setattr(Points, "add", reading)
+    series.add(0.0, [row("client-id=a\0k", 0.5)])
+    readers[0].join()
+    assert len(series.documents("client-id=a")) == 1
