@@ -7,11 +7,11 @@ from typing import Final, NamedTuple, Protocol
 
 from kavka_audit.lake.batch_parser import FORMS
 from kavka_audit.lake.chain_steps import Links
+from kavka_audit.lake.client_report_rows import missed_reports, rows_of_report
 from kavka_audit.lake.columns import COUNTS, ENTRIES
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.fast_parser import usual_line
 from kavka_audit.lake.partition_reader import Intake, Taking
-from kavka_audit.lake.reported import missed_reports, rows_of_report
 from kavka_audit.lake.rows import Batch, missed, row_of
 
 ROWS_MAX: Final = 250_000

@@ -11,11 +11,11 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import Final, Protocol
 
 from kavka_audit.completeness.offset_ranges import Ranges
+from kavka_audit.lake.client_report_rows import rows_of
 from kavka_audit.lake.columns import COUNTS
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Range
-from kavka_audit.lake.reported import rows_of
 from kavka_audit.lake.rows import Row
 from kavka_audit.lake.writing import write
 

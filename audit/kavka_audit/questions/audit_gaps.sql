@@ -9,7 +9,7 @@ WITH latest AS (
         node, source, max(last_ms) AS last_ms,
         max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS is_ended,
         row_number() OVER (PARTITION BY node ORDER BY max(last_ms) DESC, source DESC) AS place
-    FROM kinds WHERE source IS NOT NULL GROUP BY node, source
+    FROM entry_counts WHERE source IS NOT NULL GROUP BY node, source
 ), told AS (
     SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
     FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance
@@ -17,22 +17,22 @@ WITH latest AS (
 SELECT gap, place, entries FROM (
 SELECT 'missing' AS gap, source AS place, absent AS entries FROM (
     SELECT
-        chains.source,
-        chains.last - chains.first + 1 - chains.there
-            + greatest(chains.first - coalesce(cuts.sequence, -1) - 1, 0) AS absent
-    FROM chains LEFT JOIN cuts ON cuts.source = chains.source
+        chain_counts.source,
+        chain_counts.last - chain_counts.first + 1 - chain_counts.there
+            + greatest(chain_counts.first - coalesce(cuts.sequence, -1) - 1, 0) AS absent
+    FROM chain_counts LEFT JOIN cuts ON cuts.source = chain_counts.source
 ) AS measured WHERE absent > 0
 UNION ALL
 SELECT 'unended', source, 0 FROM latest WHERE place > 1 AND is_ended = 0
 UNION ALL
-SELECT 'lost', source, sum(lost) FROM kinds WHERE kind = 'loss' GROUP BY source
+SELECT 'lost', source, sum(lost) FROM entry_counts WHERE kind = 'loss' GROUP BY source
 UNION ALL
-SELECT 'missed', concat('partition ', CAST(partition AS VARCHAR(12))), sum(lost) FROM kinds WHERE kind = 'missed' GROUP BY partition
+SELECT 'missed', concat('partition ', CAST(partition AS VARCHAR(12))), sum(lost) FROM entry_counts WHERE kind = 'missed' GROUP BY partition
 UNION ALL
-SELECT 'dead', concat('partition ', CAST(partition AS VARCHAR(12))), sum(entries) FROM kinds WHERE kind = 'dead' GROUP BY partition
+SELECT 'dead', concat('partition ', CAST(partition AS VARCHAR(12))), sum(entries) FROM entry_counts WHERE kind = 'dead' GROUP BY partition
 UNION ALL
 SELECT 'silent', concat('broker ', CAST(brokers.node AS VARCHAR(12))), 0
-FROM brokers LEFT JOIN (SELECT DISTINCT node FROM kinds) AS telling ON telling.node = brokers.node
+FROM brokers LEFT JOIN (SELECT DISTINCT node FROM entry_counts) AS telling ON telling.node = brokers.node
 WHERE telling.node IS NULL
 UNION ALL
 SELECT 'untold', concat(tier, ' ', name, ' ', instance), absent FROM told WHERE absent > 0

@@ -5,7 +5,7 @@
 WITH watched AS (
     SELECT max(telling.first_ms) AS since_ms, count(telling.first_ms) = count(*) AS is_whole
     FROM brokers
-    LEFT JOIN (SELECT node, min(first_ms) AS first_ms FROM kinds GROUP BY node) AS telling
+    LEFT JOIN (SELECT node, min(first_ms) AS first_ms FROM entry_counts GROUP BY node) AS telling
         ON telling.node = brokers.node
 ), used_by AS (
     SELECT resource, principal, operation, max(last_ms) AS end_ms

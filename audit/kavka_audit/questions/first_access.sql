@@ -2,7 +2,7 @@
 -- The first use of each topic by each principal. is_new: in the last `new_days`, and the trail goes back further, so
 -- that it is no mere beginning of the trail.
 WITH watched AS (
-    SELECT min(since_ms) AS since_ms FROM kinds
+    SELECT min(since_ms) AS since_ms FROM entry_counts
 ), first_uses AS (
     SELECT principal, operation, resource AS topic, min(first_ms) AS first_ms
     FROM uses GROUP BY principal, operation, resource

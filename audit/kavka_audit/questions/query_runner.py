@@ -1,7 +1,7 @@
 """The questions, asked of a lake by DuckDB.
 
 Most questions ask of sums, and several of the same. So the rows are gone through once for each of the tables in
-GATHERED, and the questions read those: how long they take grows with what is told apart, and not with the events.
+AGGREGATES, and the questions read those: how long they take grows with what is told apart, and not with the events.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -17,14 +17,23 @@ from kavka_audit.lake.directory import PART, Lake
 
 MEMORY: Final = "1GB"
 """What DuckDB may keep in memory; beyond it, it writes to the directory `.spill` of the lake."""
-GATHERED: Final = ("twice", "others", "uses", "buckets", "chains", "kinds", "held_uses")
-"""What is gathered from the rows. The first asks of `entries` alone, the second of `events`, any other of both of these
-and of the second.
+AGGREGATES: Final = (
+    "duplicate_rows",
+    "denials_delays_changes",
+    "uses",
+    "traffic_buckets",
+    "chain_counts",
+    "entry_counts",
+    "throttled_uses",
+)
+"""What is aggregated from the rows. The first asks of `entries` alone, the second of `events`, any other of both of
+these and of the second.
 """
 EVENTS: Final = """
 SELECT entries.* FROM entries
-LEFT JOIN twice ON twice.partition = entries.partition AND twice.at_offset = entries.offset
-WHERE entries.kind = 'event' AND twice.at_offset IS NULL
+LEFT JOIN duplicate_rows AS duplicates
+    ON duplicates.partition = entries.partition AND duplicates.at_offset = entries.offset
+WHERE entries.kind = 'event' AND duplicates.at_offset IS NULL
 """
 """The table `events`: each event once, however often its entry was written."""
 Files = Sequence[str]
@@ -76,10 +85,10 @@ def questions() -> tuple[Question, ...]:
 
 
 @cache
-def gathering() -> dict[str, str]:
-    """Return the SQL of each table that is gathered, by name and in order."""
-    directory = Path(__file__).parent / "gathered"
-    return {name: (directory / f"{name}.sql").read_text(encoding="utf-8") for name in GATHERED}
+def aggregations() -> dict[str, str]:
+    """Return the SQL of each table that is aggregated, by name and in order."""
+    directory = Path(__file__).parent / "aggregates"
+    return {name: (directory / f"{name}.sql").read_text(encoding="utf-8") for name in AGGREGATES}
 
 
 def _question(name: str, text: str) -> Question:
@@ -92,22 +101,22 @@ def ask(
     lake: Lake,
     settings: Settings,
     rows_max: int,
-    gathered: Mapping[str, Files] | None = None,
+    aggregates: Mapping[str, Files] | None = None,
     memory: str = MEMORY,
     entries: Entries | None = None,
 ) -> dict[str, Table]:
-    """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name. `gathered` are
-    the files of what another engine has gathered, `entries` gives the rows of tables that are not the lake's own.
+    """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name. `aggregates` are
+    the files of what another engine has aggregated, `entries` gives the rows of tables that are not the lake's own.
     """
     found = {}
     with duckdb.connect() as connection:
         connection.execute("SET memory_limit = ?", [memory])
         connection.execute("SET temp_directory = ?", [str(lake.directory / ".spill")])
         # Of the trail's rows no question asks itself; some other engine may have read them where they are not here.
-        _see(connection, lake, settings, lake.fetched(lake.files()) if gathered is None else [])
+        _see(connection, lake, settings, lake.fetched(lake.files()) if aggregates is None else [])
         if entries is not None:
             entries(connection).create_view("entries", replace=True)
-        _gather(connection, gathered)
+        _aggregate(connection, aggregates)
         for question in questions():
             found[question.name] = _answer(connection, lake, question, rows_max)
             # A question may ask of the answers to those before it.
@@ -129,15 +138,15 @@ def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings, 
     connection.table("settings").insert(list(asked.values()))
 
 
-def _gather(connection: duckdb.DuckDBPyConnection, gathered: Mapping[str, Files] | None) -> None:
+def _aggregate(connection: duckdb.DuckDBPyConnection, aggregates: Mapping[str, Files] | None) -> None:
     """Make what several questions ask of, unless it is there."""
-    for name, sql in gathering().items():
-        if gathered is None:
+    for name, sql in aggregations().items():
+        if aggregates is None:
             connection.execute(f"CREATE TABLE {name} AS {sql}")
-            if name == GATHERED[0]:
+            if name == AGGREGATES[0]:
                 connection.execute(f"CREATE VIEW events AS {EVENTS}")
         else:
-            connection.read_parquet([*gathered[name]]).create_view(name)
+            connection.read_parquet([*aggregates[name]]).create_view(name)
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: Columns, files: list[str]) -> None:

@@ -7,14 +7,14 @@ WITH held AS (
         resource AS entity, max(quota_entity) AS quota_entity, max(node) AS node, quota_type, source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id,
         max(quota_limit) AS quota_limit,
         sum(throttle_time_ms) AS throttle_time_ms
-    FROM others WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
+    FROM denials_delays_changes WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
     GROUP BY resource, quota_type, source, start_ms - start_ms % 60000, principal, client_id
 ), used AS (
     SELECT
         source, minute_ms, principal, client_id, bytes,
         CASE WHEN operation = 'WRITE' THEN 'produce' ELSE 'fetch' END AS quota_type,
         CASE WHEN last_ms - first_ms > 1000 THEN last_ms - first_ms ELSE 1000 END AS span_ms
-    FROM held_uses
+    FROM throttled_uses
 ), free AS (
     SELECT
         held.entity, held.quota_entity, held.node, held.quota_type, held.source, held.minute_ms, held.quota_limit,

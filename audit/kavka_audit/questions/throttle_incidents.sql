@@ -8,7 +8,7 @@ WITH delays AS (
             PARTITION BY principal, client_id, quota_type, resource ORDER BY start_ms, end_ms
             ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING
         ) AS before_ms
-    FROM others WHERE outcome = 'delayed'
+    FROM denials_delays_changes WHERE outcome = 'delayed'
 ), numbered AS (
     SELECT *, sum(CASE WHEN before_ms IS NULL OR start_ms - before_ms >= 300000 THEN 1 ELSE 0 END) OVER (
         PARTITION BY principal, client_id, quota_type, entity ORDER BY start_ms, end_ms

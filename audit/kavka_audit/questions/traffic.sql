@@ -4,5 +4,5 @@
 SELECT
     bucket_ms, written_bytes, read_bytes, written_records, denied, throttle_time_ms,
     sum(written_bytes) OVER () AS written_bytes_total, sum(read_bytes) OVER () AS read_bytes_total
-FROM buckets
+FROM traffic_buckets
 ORDER BY bucket_ms DESC

@@ -12,7 +12,7 @@ from typing import Final
 from pyspark.sql import Window
 from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
 
-from kavka_audit.spark.entries import Column, Frame, entries_of
+from kavka_audit.spark.entry_headers import Column, Frame, entries_of
 from kavka_broker.core.audit.chain import SIGNED, Kind
 
 BLOCK_OFFSETS: Final = 1 << 16

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from pyspark.sql import functions as F  # noqa: N812 - so do Spark's own documents
 
 from kavka_audit.delta.columns import DAY, DAY_MS, DAYS_BACK_MAX, TIME_MAX_MS, TIMES
-from kavka_audit.spark.entries import Column
+from kavka_audit.spark.entry_headers import Column
 
 
 def to_delta(names: Sequence[str], topic_id: str, now_ms: int) -> list[Column]:

@@ -1,8 +1,8 @@
 """The engine: what a run asks of Spark, over a lake in a directory, or in a store that executors reach.
 
-Spark gathers from the rows what the questions ask of. What is gathered tells apart clients and topics, and no times: it
-is little, mostly. Planning a question over little takes Spark seconds, and DuckDB no time. So DuckDB answers from what
-Spark has gathered, unless that is much; then Spark answers.
+Spark aggregates from the rows what the questions ask of. Aggregates tell apart clients and topics, and no times: they
+are little, mostly. Planning a question over little takes Spark seconds, and DuckDB no time. So DuckDB answers from what
+Spark has aggregated, unless that is much; then Spark answers.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -18,7 +18,7 @@ from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART, Lake
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.retention import keep_lately, merge
-from kavka_audit.questions.query_runner import EVENTS, Question, Settings, Table, ask, gathering, questions
+from kavka_audit.questions.query_runner import EVENTS, Question, Settings, Table, aggregations, ask, questions
 from kavka_audit.spark.columns import SQL_TYPES, schema
 from kavka_audit.spark.errors import told
 from kavka_audit.spark.ingest import Ingestion
@@ -30,11 +30,11 @@ from kavka_audit.store.address import Address
 from kavka_audit.store.objects import Store
 
 LITTLE_ROWS_MAX: Final = 1_000_000
-"""Rows that were gathered, and of what clients tell, up to which DuckDB answers: ten seconds of one processor."""
+"""Rows of aggregates, and of what clients tell, up to which DuckDB answers: ten seconds of one processor."""
 LITTLE_MEMORY: Final = "256MB"
 """What DuckDB may keep in memory then, as Java has most of it. A million and a half took a process to 365 MiB."""
-GATHERED_TOGETHER: Final = 2
-"""Tables that are gathered at a time: while one is planned, which takes one thread, the rows of another are read."""
+AGGREGATED_TOGETHER: Final = 2
+"""Aggregates that are made at a time: while one is planned, which takes one thread, the rows of another are read."""
 
 
 class SparkEngine:
@@ -58,12 +58,15 @@ class SparkEngine:
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
         self.see(lake, settings)
-        gathered = self.gather(lake)
-        if _rows([*lake.files("counts"), *(file for files in gathered.values() for file in files)]) <= LITTLE_ROWS_MAX:
-            found = ask(lake, settings, rows_max, gathered, LITTLE_MEMORY)
+        aggregates = self.aggregate(lake)
+        if (
+            _rows([*lake.files("counts"), *(file for files in aggregates.values() for file in files)])
+            <= LITTLE_ROWS_MAX
+        ):
+            found = ask(lake, settings, rows_max, aggregates, LITTLE_MEMORY)
         else:
             found = {question.name: self.answer(lake, question, rows_max) for question in questions()}
-        for name in gathered:
+        for name in aggregates:
             self._ground(lake).clear(self._stage(lake, name))
         return found
 
@@ -72,22 +75,22 @@ class SparkEngine:
         keep_lately(lake, now_ms, keep_days)
         merge(lake)
 
-    def gather(self, lake: Lake) -> dict[str, list[str]]:
+    def aggregate(self, lake: Lake) -> dict[str, list[str]]:
         """Write what the questions ask of beside the lake, and make it to be seen; returns the files of each table."""
         ground = self._ground(lake)
-        first, second, *others = gathering()
-        found = {first: self._gathered(lake, ground, first)}
+        first, second, *others = aggregations()
+        found = {first: self._aggregated(lake, ground, first)}
         with told("reading the lake by Spark"):
             self.spark.sql(EVENTS).createOrReplaceTempView("events")
-        found[second] = self._gathered(lake, ground, second)
-        with ThreadPoolExecutor(GATHERED_TOGETHER) as threads:
-            files = threads.map(lambda name: self._gathered(lake, ground, name), others)
+        found[second] = self._aggregated(lake, ground, second)
+        with ThreadPoolExecutor(AGGREGATED_TOGETHER) as threads:
+            files = threads.map(lambda name: self._aggregated(lake, ground, name), others)
             return found | dict(zip(others, files, strict=True))
 
-    def _gathered(self, lake: Lake, ground: Ground, name: str) -> list[str]:
+    def _aggregated(self, lake: Lake, ground: Ground, name: str) -> list[str]:
         stage = self._stage(lake, name)
-        with told(f"gathering {name} by Spark"):
-            frame = self.spark.sql(gathering()[name])
+        with told(f"aggregating {name} by Spark"):
+            frame = self.spark.sql(aggregations()[name])
         files = [str(file) for file in stage_frame(ground, stage, frame)]
         with told(f"reading {stage} by Spark"):
             self.spark.read.schema(frame.schema).parquet(ground.address(stage)).createOrReplaceTempView(name)

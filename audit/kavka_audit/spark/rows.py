@@ -34,7 +34,7 @@ from kavka_audit.lake.rows import (
     number_words,
 )
 from kavka_audit.spark.columns import schema
-from kavka_audit.spark.entries import NUMBERS, Column, Found, Frame, entries_of, first_of
+from kavka_audit.spark.entry_headers import NUMBERS, Column, Found, Frame, entries_of, first_of
 from kavka_broker.core.audit.chain import Kind
 
 CORRUPT: Final = "corrupt"

@@ -153,7 +153,7 @@ def differing(one: Sequence[Sequence[object]], other: Sequence[Sequence[object]]
 def test_a_question_has_the_same_answer(
     spark: Any, tmp_path: Path, seed: int, answering: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Whichever of them answers from what Spark has gathered."""
+    """Whichever of them answers from what Spark has aggregated."""
     if answering == "spark":
         monkeypatch.setattr("kavka_audit.spark.engine.LITTLE_ROWS_MAX", -1)
         monkeypatch.setattr("kavka_audit.spark.engine.ask", None)
@@ -182,7 +182,7 @@ class Asked(dict[str, Table]):
         super().__init__()
         self._lake, self._engine = lake, engine
         engine.see(lake, settings)
-        engine.gather(lake)
+        engine.aggregate(lake)
 
     def __missing__(self, name: str) -> Table:
         question = next(one for one in questions() if one.name == name)

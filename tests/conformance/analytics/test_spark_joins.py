@@ -1,8 +1,8 @@
 """No join of Spark sends all rows of the trail to every task: ten million of them ended a run.
 
 Spark sends a side of a join whole where it takes it for small, by the size of its files unless told otherwise; rows of
-the trail are many times as large in memory. They stand in the lake, and those of the table `others` beside it too. What
-is summed up may be sent.
+the trail are many times as large in memory. They stand in the lake, and those of the table `denials_delays_changes`
+beside it too. What is summed up may be sent.
 """
 
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from kavka_audit.lake.directory import Lake
-from kavka_audit.questions.query_runner import Settings, gathering, questions
+from kavka_audit.questions.query_runner import Settings, aggregations, questions
 from kavka_audit.spark.settings import DEFAULTS
 from tests.conformance.analytics.planted import Drawn
 from tests.conformance.analytics.test_engines_agree import engine_over
@@ -20,7 +20,7 @@ from tests.unit.analytics.trail import NOW_MS, Kept, taken_in
 pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
 FACTOR = "spark.sql.sources.fileCompressionFactor"
-ROWS = ("/entries/", "-others.part")
+ROWS = ("/entries/", "-denials_delays_changes.part")
 THRESHOLD = "spark.sql.autoBroadcastJoinThreshold"
 
 
@@ -54,7 +54,7 @@ def sending(spark: Any, lake: Lake) -> set[str]:
     """What is asked by plans that send rows of the trail whole, where the limit is the size of all files."""
     spark.conf.set(THRESHOLD, str(sum(Path(file).stat().st_size for file in lake.files())))
     try:
-        asked = gathering() | {one.name: one.sql for one in questions() if one.name != "topic_completeness"}
+        asked = aggregations() | {one.name: one.sql for one in questions() if one.name != "topic_completeness"}
         return {name for name, sql in asked.items() if sent_whole(spark.sql(sql)._jdf.queryExecution().executedPlan())}
     finally:
         spark.conf.unset(THRESHOLD)
@@ -63,7 +63,7 @@ def sending(spark: Any, lake: Lake) -> set[str]:
 def seen_by(spark: Any, lake: Lake) -> None:
     engine = engine_over(spark, Kept())
     engine.see(lake, Settings(NOW_MS))
-    engine.gather(lake)
+    engine.aggregate(lake)
 
 
 def test_rows_of_the_trail_are_sent_to_no_task_whole(spark: Any, lake: Lake) -> None:

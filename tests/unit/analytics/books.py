@@ -16,7 +16,7 @@ from kavka_audit.lake.logs import UncountedError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import refresh
-from tests.unit.analytics.few import Few, asked
+from tests.unit.analytics.few_questions import Few, asked
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, Kept, given
 
 BUCKET_MS = NOW_MS // 600_000 * 600_000 - 3_600_000

@@ -20,7 +20,7 @@ from kavka_audit.store.mirror import Mirror
 from kavka_audit.store.objects import StoreError
 from tests.unit.analytics import trail as parquet
 from tests.unit.analytics.delta import NAMES, contents, taken_in
-from tests.unit.analytics.ending import trail_of
+from tests.unit.analytics.interrupted_runs import trail_of
 from tests.unit.analytics.stored import NAME, Connection, Objects, Time, lease_of
 from tests.unit.analytics.stored import lake_in as stored_in
 from tests.unit.analytics.test_delta_tables import SMALL, Death, dying

@@ -19,7 +19,7 @@ from kavka_audit.questions.query_runner import Settings
 from tests.conformance.analytics.planted import Drawn
 from tests.unit.analytics import trail as parquet
 from tests.unit.analytics.delta import NAMES, chains, contents, entries, lake_in, taken_in
-from tests.unit.analytics.ending import trail_of
+from tests.unit.analytics.interrupted_runs import trail_of
 from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD
 from tests.unit.analytics.test_lake import USE
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, At, Kept, chain_of

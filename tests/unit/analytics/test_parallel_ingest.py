@@ -14,7 +14,7 @@ from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested, ingest
 from kavka_audit.lake.parallel_ingest import CrewError, ingest_by_crew
 from tests.support.waiting import until_outside
-from tests.unit.analytics.ending import EVENTS, PIECE, Opener, trail_of
+from tests.unit.analytics.interrupted_runs import EVENTS, PIECE, Opener, trail_of
 from tests.unit.analytics.trail import CLUSTER
 
 
@@ -106,7 +106,7 @@ def test_no_more_processes_than_a_pod_may_use(
 def begun(directory: Path, point: str = "", reading: str = "") -> subprocess.Popen[str]:
     """A run in a process of its own."""
     environment = os.environ | {"PYTHONPATH": os.pathsep.join(path for path in sys.path if path)}
-    words = [sys.executable, "-m", "tests.unit.analytics.ending", str(directory), point, reading]
+    words = [sys.executable, "-m", "tests.unit.analytics.interrupted_runs", str(directory), point, reading]
     return subprocess.Popen(words, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment)
 
 

@@ -14,7 +14,7 @@ from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
-from tests.unit.analytics.few import Answers, asked
+from tests.unit.analytics.few_questions import Answers, asked
 from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, answers, chain_of
 
 LONG_AGO = NOW_MS - 90 * DAY_MS

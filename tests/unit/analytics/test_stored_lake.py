@@ -13,7 +13,7 @@ from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import refresh
 from tests.support.drawn import in_turn
-from tests.unit.analytics.few import Few, asked
+from tests.unit.analytics.few_questions import Few, asked
 from tests.unit.analytics.stored import NAME, Connection, Died, Objects, Time, lake_in, lease_of
 from tests.unit.analytics.test_lake import USE
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, chain_of

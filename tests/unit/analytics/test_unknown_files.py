@@ -15,7 +15,7 @@ from kavka_audit.lake.errors import told
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.run import Outcome, refresh
-from tests.unit.analytics.few import Few, asked
+from tests.unit.analytics.few_questions import Few, asked
 from tests.unit.analytics.stored import Connection, Objects, lake_in
 from tests.unit.analytics.test_lake import kept, rows
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, taken_in

@@ -4,7 +4,7 @@ SELECT
     sum(events.bytes) AS bytes, min(events.start_ms) AS first_ms, max(events.end_ms) AS last_ms
 FROM events JOIN (
     SELECT DISTINCT source, start_ms - start_ms % 60000 AS minute_ms, principal, client_id
-    FROM others WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
+    FROM denials_delays_changes WHERE outcome = 'delayed' AND quota_type IN ('produce', 'fetch')
 ) AS places
     ON places.source = events.source AND places.minute_ms = events.start_ms - events.start_ms % 60000
     AND places.principal = events.principal AND places.client_id = events.client_id

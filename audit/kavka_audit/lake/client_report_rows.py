@@ -1,4 +1,4 @@
-"""A report of a client's counts as rows of the lake: a row for each run of offsets.
+"""Makes rows of the lake of a report of a client's counts: a row for each run of offsets.
 
 A record that is no report becomes one row of the tier `dead` with the reason, and none of what it says counts.
 """

@@ -106,6 +106,6 @@ def run(directory: Path, point: str, reading: str) -> None:
 
 
 if __name__ == "__main__":
-    from tests.unit.analytics import ending  # under the name that other processes know
+    from tests.unit.analytics import interrupted_runs  # under the name that other processes know
 
-    ending.run(Path(sys.argv[1]), *sys.argv[2:])
+    interrupted_runs.run(Path(sys.argv[1]), *sys.argv[2:])
