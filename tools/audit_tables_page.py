@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 import duckdb
 
 from kavka_audit.delta.columns import CHAINS, DEAD_LETTERS, EVENTS
+from kavka_audit.delta.daily_columns import DAILY, DAYS
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT
 from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.query_runner import Settings, ask, questions
@@ -71,10 +72,20 @@ CHAINS_WORDS = """\
 ## chains
 
 A table of Delta Lake: a row for each chain. `verdict` is `sound` or `damaged`, by hashes and links alone, and
-`unchecked` in the row `(others)` for chains of which there are more than 20,000. `fault` and `fault_sequence` tell the
+`unchecked` in the row `(others)` for chains of which there are more than 20,000, and of a chain that was converted and
+not read since. `fault` and `fault_sequence` tell the
 first of `damages`, in the words of [`kavka audit verify`](../explanation/audit.md). `restarts` counts how often records
 were deleted before they were read: what stood there is not judged; `is_before_hole` says it of what followed the last
 entry. A chain goes when no run has read an entry of it for `--keep-days`, as `read_time` tells.
+"""
+DAILY_WORDS = """\
+## Daily tables
+
+Tables of Delta Lake beside `events`, partitioned by `day` as it is: what the answers are made of. `use_daily` has the
+bytes, records and times of each use, with its first and last time. `traffic_daily` has buckets of ten minutes.
+`denials_delays_changes` has the events that are no use of a topic that was allowed, one a row. `throttled_use_daily`
+has what clients moved in the minutes in which they were held back. `sequence_ranges_daily` has the sequences of each
+chain that are there. `daily_days` has a digest of the files that each day was made of.
 """
 
 
@@ -88,6 +99,10 @@ def page() -> str:
     lines += [COUNTS_WORDS, *_columns(COUNTS.items()), CUTS_WORDS, *_columns(CUTS.items())]
     for words, columns in ((DELTA_WORDS, EVENTS), (DEAD_WORDS, DEAD_LETTERS), (CHAINS_WORDS, CHAINS)):
         lines += [words, *_columns(columns.items())]
+    lines.append(DAILY_WORDS)
+    for name, daily in DAILY.items():
+        lines += [f"### {name}\n", *_columns(daily.delta_columns.items())]
+    lines += ["### daily_days\n", *_columns(DAYS.items())]
     lines.append(SNAPSHOT_WORDS)
     for name, columns in SNAPSHOT.items():
         lines += [f"### {name}\n", *_columns(columns.items())]

@@ -3,6 +3,8 @@
     events/          an entry of a chain a row, and the offsets that were deleted before they were read; by day
     dead_letters/    a record that is no entry, or whose event does not fit, with its bytes; by day
     chains/          a chain a row: what its hashes and links show, and how far it was followed
+    use_daily/ ...   what the questions ask of, for each day by itself (`daily_columns`)
+    daily_days/      the days that those have, and what each was made of
 
 A batch is a range of offsets. It is committed to the tables in the order dead_letters, events, chains, and the commit
 to `chains` is the one that counts: reading goes on from the offset that it holds. A commit of a batch holds its number

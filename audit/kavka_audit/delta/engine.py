@@ -3,17 +3,13 @@
 from collections.abc import Callable, Iterator
 from time import time
 
-import duckdb
-
-from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS, from_delta
+from kavka_audit.delta.daily_tables import refresh
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.retention import retain
-from kavka_audit.delta.tables import Tables, relation
-from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.retention import keep_lately, merge
-from kavka_audit.questions.query_runner import Entries, Settings, Table, ask
+from kavka_audit.questions.query_runner import Settings, Table, ask
 
 
 class DeltaDuckDB:
@@ -27,25 +23,14 @@ class DeltaDuckDB:
         return ingest(lake, trail, int(self._clock() * 1000))
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
-        """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
-        return ask(lake, settings, rows_max, entries=entries_of(Tables(lake)))
+        """Answer each question from the daily tables into a file of `tables`; returns the first `rows_max` rows of
+        each, by name.
+        """
+        return ask(lake, settings, rows_max, refresh(lake).aggregates())
 
     def retain(self, lake: Lake, now_ms: int, keep_days: int) -> None:
         """Delete days that are too old. What clients tell is in files of the lake's own."""
         retain(lake, now_ms, keep_days)
+        refresh(lake)
         keep_lately(lake, now_ms, keep_days)
         merge(lake)
-
-
-def entries_of(tables: Tables) -> Entries:
-    """Return what gives the rows of the trail, as the questions read them."""
-
-    def entries(connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
-        nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in ENTRIES.items())
-        found = connection.sql(f"SELECT {nothing} WHERE false")  # no client's words
-        for table, names, kind in ((tables.events, IN_EVENTS, None), (tables.dead_letters, IN_DEAD_LETTERS, "dead")):
-            if files := table.files():
-                found = found.union(relation(connection, files).project(from_delta(names, kind)))
-        return found
-
-    return entries

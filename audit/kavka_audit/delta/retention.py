@@ -12,6 +12,7 @@ from typing import Final
 from kavka_audit.delta.chain_rows import known_chains, replace_chains
 from kavka_audit.delta.chain_states import without_old
 from kavka_audit.delta.columns import DAY, DAY_MS
+from kavka_audit.delta.daily_tables import DailyTables
 from kavka_audit.delta.tables import Table, Tables, relation
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
@@ -38,7 +39,8 @@ def retain(lake: Lake, now_ms: int, keep_days: int) -> None:
     chains = known_chains(tables.chains)
     if len(kept := without_old(chains, limit_ms)) < len(chains):
         replace_chains(tables.chains, kept, {})
-    for table in (tables.events, tables.dead_letters, tables.chains):
+    daily = DailyTables(lake)
+    for table in (tables.events, tables.dead_letters, tables.chains, *daily.tables.values(), daily.days):
         table.vacuum()
 
 

@@ -5,7 +5,7 @@ transaction identifiers of Delta. A commit whose identifiers another commit has 
 """
 
 import os
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from tempfile import NamedTemporaryFile
@@ -142,6 +142,11 @@ class Table:
         """Put rows in the place of those that are there. Raises LakeError, also where another run was faster."""
         self._write(rows, "overwrite", identifiers)
 
+    def replace_days(self, rows: Rows, days: Collection[str]) -> None:
+        """Put rows in the place of those of some days. Raises LakeError."""
+        listed = ", ".join(f"'{day}'" for day in sorted(days))
+        self._write(rows, "overwrite", {}, f"{DAY} IN ({listed})")
+
     def check_committed(self, token: str) -> None:
         """Look at what another writer has committed; raise LakeError where none of its commits has these words."""
         with told(self._lake, self.name):
@@ -150,11 +155,18 @@ class Table:
         if not any(commit.get("userMetadata") == token for commit in latest):
             raise LakeError(_overtaken(self._lake, self.name))
 
-    def _write(self, rows: Rows, mode: Any, identifiers: Mapping[str, int]) -> None:
+    def _write(self, rows: Rows, mode: Any, identifiers: Mapping[str, int], predicate: str | None = None) -> None:
         properties = CommitProperties(app_transactions=[Transaction(*pair) for pair in identifiers.items()])
         self._check_lease()
         with told(self._lake, self.name):
-            write_deltalake(self.delta, rows, mode=mode, commit_properties=properties, writer_properties=ZSTD)
+            write_deltalake(
+                self.delta,
+                rows,
+                mode=mode,
+                predicate=predicate,
+                commit_properties=properties,
+                writer_properties=ZSTD,
+            )
 
 
 def table_place(lake: Lake) -> TablePlace:

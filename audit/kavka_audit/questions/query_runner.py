@@ -4,7 +4,8 @@ Most questions ask of sums, and several of the same. So the rows are gone throug
 AGGREGATES, and the questions read those: how long they take grows with what is told apart, and not with the events.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from functools import cache
 from pathlib import Path
@@ -36,9 +37,10 @@ LEFT JOIN duplicate_rows AS duplicates
 WHERE entries.kind = 'event' AND duplicates.at_offset IS NULL
 """
 """The table `events`: each event once, however often its entry was written."""
-Files = Sequence[str]
-Entries = Callable[[duckdb.DuckDBPyConnection], duckdb.DuckDBPyRelation]
-"""Gives the rows of the trail, with the columns of ENTRIES, where they are not in the lake's own files."""
+Aggregates = Callable[[duckdb.DuckDBPyConnection], Mapping[str, duckdb.DuckDBPyRelation]]
+"""Gives the aggregates that questions ask of, where they are not made of the rows in the lake's own files. One that has
+its name as a view already need not be given.
+"""
 
 
 @dataclass(frozen=True, slots=True)
@@ -98,31 +100,33 @@ def _question(name: str, text: str) -> Question:
 
 
 def ask(
-    lake: Lake,
-    settings: Settings,
-    rows_max: int,
-    aggregates: Mapping[str, Files] | None = None,
-    memory: str = MEMORY,
-    entries: Entries | None = None,
+    lake: Lake, settings: Settings, rows_max: int, aggregates: Aggregates | None = None, memory: str = MEMORY
 ) -> dict[str, Table]:
-    """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name. `aggregates` are
-    the files of what another engine has aggregated, `entries` gives the rows of tables that are not the lake's own.
-    """
+    """Answer each question into a file of `tables`; returns the first `rows_max` rows of each, by name."""
     found = {}
-    with duckdb.connect() as connection:
-        connection.execute("SET memory_limit = ?", [memory])
-        connection.execute("SET temp_directory = ?", [str(lake.directory / ".spill")])
+    with bounded(lake, memory) as connection:
         # Of the trail's rows no question asks itself; some other engine may have read them where they are not here.
         _see(connection, lake, settings, lake.fetched(lake.files()) if aggregates is None else [])
-        if entries is not None:
-            entries(connection).create_view("entries", replace=True)
-        _aggregate(connection, aggregates)
+        if aggregates is None:
+            _aggregate(connection)
+        else:
+            for name, rows in aggregates(connection).items():
+                rows.create(name)
         for question in questions():
             found[question.name] = _answer(connection, lake, question, rows_max)
             # A question may ask of the answers to those before it.
             place = str(lake.tables / f"{question.name}.parquet")
             connection.read_parquet(place).create_view(question.name)
     return found
+
+
+@contextmanager
+def bounded(lake: Lake, memory: str = MEMORY) -> Iterator[duckdb.DuckDBPyConnection]:
+    """Give a database of its own that keeps so much in memory, and the rest in the lake's directory meanwhile."""
+    with duckdb.connect() as connection:
+        connection.execute("SET memory_limit = ?", [memory])
+        connection.execute("SET temp_directory = ?", [str(lake.directory / ".spill")])
+        yield connection
 
 
 def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings, entries: list[str]) -> None:
@@ -138,15 +142,12 @@ def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings, 
     connection.table("settings").insert(list(asked.values()))
 
 
-def _aggregate(connection: duckdb.DuckDBPyConnection, aggregates: Mapping[str, Files] | None) -> None:
-    """Make what several questions ask of, unless it is there."""
+def _aggregate(connection: duckdb.DuckDBPyConnection) -> None:
+    """Make what several questions ask of."""
     for name, sql in aggregations().items():
-        if aggregates is None:
-            connection.execute(f"CREATE TABLE {name} AS {sql}")
-            if name == AGGREGATES[0]:
-                connection.execute(f"CREATE VIEW events AS {EVENTS}")
-        else:
-            connection.read_parquet([*aggregates[name]]).create_view(name)
+        connection.execute(f"CREATE TABLE {name} AS {sql}")
+        if name == AGGREGATES[0]:
+            connection.execute(f"CREATE VIEW events AS {EVENTS}")
 
 
 def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: Columns, files: list[str]) -> None:

@@ -9,9 +9,12 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
+
+import duckdb
 
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.database import connected
@@ -63,7 +66,7 @@ class SparkEngine:
             _rows([*lake.files("counts"), *(file for files in aggregates.values() for file in files)])
             <= LITTLE_ROWS_MAX
         ):
-            found = ask(lake, settings, rows_max, aggregates, LITTLE_MEMORY)
+            found = ask(lake, settings, rows_max, partial(_read, aggregates), LITTLE_MEMORY)
         else:
             found = {question.name: self.answer(lake, question, rows_max) for question in questions()}
         for name in aggregates:
@@ -130,6 +133,13 @@ class SparkEngine:
             rows = [tuple(row) for row in written.limit(rows_max + 1).collect()]
             count = len(rows) if len(rows) <= rows_max else written.count()
         return Table(question, tuple(frame.columns), rows[:rows_max], count)
+
+
+def _read(
+    files: Mapping[str, Sequence[str]], connection: duckdb.DuckDBPyConnection
+) -> dict[str, duckdb.DuckDBPyRelation]:
+    """Return the aggregates that Spark has written."""
+    return {name: connection.read_parquet([*found]) for name, found in files.items()}
 
 
 def _rows(files: list[str]) -> int:

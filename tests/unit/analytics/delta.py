@@ -7,7 +7,7 @@ import duckdb
 
 from kavka_audit.delta.chain_rows import known_chains
 from kavka_audit.delta.chain_states import ChainState
-from kavka_audit.delta.engine import entries_of
+from kavka_audit.delta.daily_tables import entries_of
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.tables import Table, Tables
 from kavka_audit.lake.directory import Lake
@@ -52,7 +52,7 @@ def contents(lake: Lake) -> dict[str, Rows]:
 def entries(lake: Lake) -> Rows:
     """The rows of the trail, as the questions read them."""
     with duckdb.connect() as connection:
-        return sorted(entries_of(Tables(lake))(connection).fetchall(), key=repr)
+        return sorted(entries_of(connection, Tables(lake)).fetchall(), key=repr)
 
 
 def chains(lake: Lake) -> dict[str, ChainState]:
