@@ -119,10 +119,16 @@ class Lake:
         """Files among those of the trail that no run has written, as they were when the lake was taken."""
         self.lock = -1
         """The lock's descriptor, while the lake is held: a process that has it too holds the lake with this one."""
+        self._holder = ""  # the cluster for which this run holds it
 
     @contextmanager
     def held(self, cluster_id: str) -> Iterator[None]:
-        """Hold the directory for a run over this cluster. Raises LakeError."""
+        """Hold the directory for a run over this cluster; a run that goes on holds it already. Raises LakeError."""
+        if self._holder:
+            if self._holder != cluster_id:
+                raise LakeError(f"{self.name} is held for cluster {self._holder}, and this is {cluster_id}; run again")
+            yield
+            return
         try:
             for directory in (self.entries, self.counts, self.snapshot, self.tables):
                 directory.mkdir(parents=True, exist_ok=True)
@@ -145,7 +151,11 @@ class Lake:
                 self._tidy()
                 self.unknown = unknown(self.directory)
                 self._check()
-                yield
+                self._holder = cluster_id
+                try:
+                    yield
+                finally:
+                    self._holder = ""
 
     def _tidy(self) -> None:
         """Delete what a run that died has left: files half written, and those that were merged into another."""
@@ -181,17 +191,23 @@ class Lake:
             self._check_unclaimed()
             self.put(file, json.dumps({"cluster_id": cluster_id, "table_format": self.table_format}).encode())
             return
-        try:
-            claim = json.loads(file.read_bytes())
-            found, table_format = claim["cluster_id"], claim.get("table_format", "parquet")
-        except (ValueError, KeyError, TypeError, AttributeError) as problem:
-            raise LakeError(f"{self.name}/{file.name} is not what a run has written; choose another place") from problem
+        found, table_format = self.claim()
         if found != cluster_id:
             words = f"holds the trail of cluster {found}, and this is {cluster_id}; choose another place"
             raise LakeError(f"{self.name} {words}")
         if table_format != self.table_format:
             words = f"has its tables in the format {table_format}, and {self.table_format} is asked for"
             raise LakeError(f"{self.name} {words}; choose another place, or --table-format {table_format}")
+
+    def claim(self) -> tuple[str, str]:
+        """Return whose the directory is, by the cluster's id, and the format of its tables. Raises LakeError."""
+        try:
+            claim = json.loads((self.directory / CLAIM).read_bytes())
+            return claim["cluster_id"], claim.get("table_format", "parquet")
+        except OSError as problem:
+            raise LakeError(f"{self.name}/{CLAIM}: {problem.strerror}; no run has written here") from problem
+        except (ValueError, KeyError, TypeError, AttributeError) as problem:
+            raise LakeError(f"{self.name}/{CLAIM} is not what a run has written; choose another place") from problem
 
     def _check_unclaimed(self) -> None:
         """Raise LakeError where a run would write over files of others. What mirrors a store is a run's own."""

@@ -1,0 +1,26 @@
+"""`kavka audit convert`: holds both directories, converts, and says what was done."""
+
+import time
+from pathlib import Path
+
+from kavka_audit.delta.convert import convert
+from kavka_audit.lake.directory import Lake, LakeError
+from kavka_audit.lake.errors import told
+from kavka_audit.lake.ingest import Ingested
+from kavka_audit_run.main import progress
+from kavka_cli.output import complain, say
+
+
+def run_convert(directory: Path, to: Path) -> int:
+    """Convert a directory into another; the exit code."""
+    source, target, so_far = Lake(directory), Lake(to, table_format="delta"), Ingested()
+    try:
+        cluster_id, _ = source.claim()
+        with told(source), source.held(cluster_id), told(target), target.held(cluster_id):
+            for so_far in convert(source, target, int(time.time() * 1000)):
+                progress(f"{so_far.records:,} rows converted")
+    except LakeError as error:
+        return complain(error)
+    say(f"{so_far.records} rows are new in {to}; {directory} is as it was")
+    say(f"go on with: kavka audit run --table-format delta --directory {to}")
+    return 0
