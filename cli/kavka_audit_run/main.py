@@ -1,5 +1,6 @@
 """`kavka audit run`: the audit trail of a cluster into files, and the questions that they answer."""
 
+import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -11,7 +12,7 @@ from pathlib import Path
 
 from kavka_audit.delta.directory_names import check_directory
 from kavka_audit.engine import DuckDB, Engine, EngineError
-from kavka_audit.lake.directory import LakeError
+from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.report.answers import ORDER
@@ -31,8 +32,14 @@ from kavka_operator.optional_libraries import lacking
 
 DAYS_MAX = 3_650
 SECONDS_MAX = 86_400
+ANSWER_SECONDS = 300
+"""Between two answers of a run that goes on, unless said otherwise."""
 BILL_MAX = Decimal(10) ** 12
 QUOTAS = "quotas.yaml"
+SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
+"""A schema of Spark's own catalog, or of one that is named before it."""
+Told = tuple[Outcome, Sequence[str]]
+"""The answers, and what the cluster did not tell."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -49,6 +56,8 @@ class Wanted:
     owners: Path | None = None
     by: str = OWNER
     every_seconds: int | None = None
+    processing_time_seconds: int | None = None
+    catalog_schema: str = ""
     engine: str = "duckdb"
     table_format: str = "parquet"
     s3_endpoint: str | None = None
@@ -59,23 +68,35 @@ class Wanted:
 
 def run_audit(asked: TargetOptions, wanted: Wanted, sleep: Callable[[float], None] = time.sleep) -> int:
     """Take in what is new in the trail and print an answer a line, once or every so often; the exit code."""
-    if wanted.every_seconds is None:
+    every, processing_time = wanted.every_seconds, wanted.processing_time_seconds
+    for option, seconds in (("--every", every), ("--processing-time", processing_time)):
+        if seconds is not None and not 1 <= seconds <= SECONDS_MAX:
+            return complain(CommandError(f"{option}: {seconds} is not from 1 to {SECONDS_MAX}"))
+    if processing_time is not None:
+        from kavka_audit_run.live_run import run_live
+
+        return run_live(asked, wanted, processing_time, every or ANSWER_SECONDS)
+    if every is None:
         return _run(asked, wanted)
-    if not 1 <= wanted.every_seconds <= SECONDS_MAX:
-        return complain(CommandError(f"--every: {wanted.every_seconds} is not from 1 to {SECONDS_MAX}"))
     while True:
         code = _run(asked, wanted)
         try:
-            sleep(wanted.every_seconds)
+            sleep(every)
         except KeyboardInterrupt:
             return code
 
 
 def _run(asked: TargetOptions, wanted: Wanted) -> int:
     try:
-        outcome, untold = ask_trail(asked, wanted)
+        told = ask_trail(asked, wanted)
     except (CommandError, AdminError, LakeError, EngineError) as error:
         return complain(error)
+    print_answers(*told)
+    return 0
+
+
+def print_answers(outcome: Outcome, untold: Sequence[str]) -> None:
+    """Print an answer a line, where it is, and what the cluster did not tell."""
     if sys.stderr.isatty():
         sys.stderr.write("\r\033[K")
     taken = outcome.ingested
@@ -92,23 +113,22 @@ def _run(asked: TargetOptions, wanted: Wanted) -> int:
     if QUOTAS in outcome.besides:
         say(f"limits that would have fitted, to review and apply: {place}{QUOTAS}")
     say(f"\n{outcome.page}")
-    return 0
 
 
-def ask_trail(asked: TargetOptions, wanted: Wanted) -> tuple[Outcome, Sequence[str]]:
-    """Take in what is new and answer; returns that, and what the cluster did not tell. Raises CommandError, AdminError,
-    LakeError and EngineError.
-    """
-    days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
-    settings = Settings(int(time.time() * 1000), *days, cents(wanted.bill))
-    keep_days = whole_days("--keep-days", wanted.keep_days)
-    if keep_days < max(days):
-        raise CommandError(
-            f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
-        )
-    check_engine(wanted.engine)
-    check_format(wanted)
-    check_store(wanted.directory)
+@dataclass(frozen=True, slots=True)
+class Observed:
+    """A cluster as it is now: what it tells of itself, its audit topic, and what its clients count."""
+
+    found: Target
+    accounted: Accounted
+    snapshot: Snapshot
+    trail: AuditTopic
+    books: KeptBooks
+
+
+@contextmanager
+def observed(asked: TargetOptions, wanted: Wanted) -> Iterator[Observed]:
+    """Give the cluster. Raises CommandError and AdminError."""
     found = find_target(asked)
     labels = labels_of(found.resources, wanted.owners, wanted.by)
     accountant = Accountant(found.bootstrap, found.security)
@@ -123,16 +143,42 @@ def ask_trail(asked: TargetOptions, wanted: Wanted) -> tuple[Outcome, Sequence[s
             found.bootstrap.partition(",")[0],
         )
         trail = AuditTopic(found.bootstrap, found.security, accounted.topic_id)
-        with (
-            closing(trail),
-            closing(KeptBooks(found, accountant, accounted)) as books,
-            opened(wanted, found, accounted.topic_id) as engine,
-        ):
-            besides = files_of(asked, found, accounted)
-            outcome = refresh(
-                lake_of(wanted, progress), trail, snapshot, settings, progress, books, keep_days, engine, besides
-            )
-    return outcome, accounted.untold
+        with closing(trail), closing(KeptBooks(found, accountant, accounted)) as books:
+            yield Observed(found, accounted, snapshot, trail, books)
+
+
+def ask_trail(asked: TargetOptions, wanted: Wanted) -> Told:
+    """Take in what is new and answer. Raises CommandError, AdminError, LakeError and EngineError."""
+    check(wanted)
+    with observed(asked, wanted) as seen, opened(wanted, seen.found, seen.accounted.topic_id) as engine:
+        return answer_from(asked, wanted, seen, lake_of(wanted, progress), engine)
+
+
+def answer_from(asked: TargetOptions, wanted: Wanted, seen: Observed, lake: Lake, engine: Engine) -> Told:
+    """Take in what is new by an engine, and answer. Raises CommandError, LakeError and EngineError."""
+    besides, keep_days = files_of(asked, seen.found, seen.accounted), wanted.keep_days
+    settings = settings_of(wanted)
+    outcome = refresh(lake, seen.trail, seen.snapshot, settings, progress, seen.books, keep_days, engine, besides)
+    return outcome, seen.accounted.untold
+
+
+def settings_of(wanted: Wanted) -> Settings:
+    """Return what the questions are asked with. Raises CommandError."""
+    days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
+    return Settings(int(time.time() * 1000), *days, cents(wanted.bill))
+
+
+def check(wanted: Wanted) -> None:
+    """Raise CommandError, or LakeError, where options cannot be as they are."""
+    asked_with = settings_of(wanted)
+    keep_days = whole_days("--keep-days", wanted.keep_days)
+    if keep_days < max(asked_with.unused_days, asked_with.new_days):
+        raise CommandError(
+            f"--keep-days: {keep_days} is less than --unused-days or --new-days, which look back further"
+        )
+    check_engine(wanted.engine)
+    check_format(wanted)
+    check_store(wanted.directory)
 
 
 def files_of(asked: TargetOptions, found: Target, accounted: Accounted) -> Files:
@@ -160,6 +206,13 @@ def check_store(directory: Path | str) -> None:
 
 def check_format(wanted: Wanted) -> None:
     """Raise CommandError, or LakeError, where tables of the format cannot be written as the other options say."""
+    if wanted.processing_time_seconds is not None and (wanted.table_format, wanted.engine) != ("delta", "spark"):
+        raise CommandError("--processing-time: only --engine spark with --table-format delta has a query that goes on")
+    if wanted.catalog_schema:
+        if (wanted.table_format, wanted.engine) != ("delta", "spark"):
+            raise CommandError("--catalog-schema: only --engine spark with --table-format delta has Spark's catalog")
+        if not SCHEMA.fullmatch(wanted.catalog_schema):
+            raise CommandError(f"--catalog-schema: {wanted.catalog_schema!r} is no name as audit, or lake.audit")
     if wanted.table_format != "delta":
         return
     option = "--table-format delta"
@@ -202,7 +255,7 @@ def opened_delta(wanted: Wanted, found: Target) -> Iterator[Engine]:
         return
     from kavka_audit.spark import delta_engine
 
-    with delta_engine.opened(found.bootstrap, java_properties(found.security)) as spark:
+    with delta_engine.opened(found.bootstrap, java_properties(found.security), wanted.catalog_schema) as spark:
         yield spark
 
 

@@ -1,4 +1,4 @@
-"""The trail into Delta tables by one query of Structured Streaming, which takes all that is there and ends.
+"""The trail into Delta tables by one query of Structured Streaming, which takes all that is there and ends, or goes on.
 
 Spark keeps how far it has read in its checkpoint, makes micro-batches of it, and writes events and dead letters by
 Delta's own writer. The driver judges the chains by the few entries that are steps, and commits `chains` by deltalake,
@@ -15,12 +15,13 @@ the tables, and Spark after it, between two runs.
 
 import json
 import logging
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
 from itertools import groupby
 from pathlib import Path
+from threading import Lock
 from typing import Any, Final
 
 from pyspark import StorageLevel
@@ -49,6 +50,8 @@ from kavka_audit.spark.verification import entry_from, in_order
 BATCH_RECORDS_MAX: Final = 500_000
 """Records of a micro-batch, whose rows Spark keeps until it is committed: in memory, and on the disk what is more."""
 CHECKPOINT: Final = "checkpoint"
+NAME: Final = "kavka-audit"
+"""The name of the query in Spark's UI, and in its metrics."""
 FRAME: Final = ("partition", "offset", "source", "entry_kind", "sequence", "written_ms", "lost", "previous", "hash")
 LINKS: Final = (*FRAME, "signature", "key_id", "has_its_hash", "value")
 IS_DEAD: Final = "kind = 'dead'"
@@ -56,25 +59,33 @@ IS_DEAD: Final = "kind = 'dead'"
 
 def ingest(spark: Any, lake: Lake, trail: Trail, source: Stream, now_ms: int) -> Iterator[Ingested]:
     """Take in all that is there; gives what was read at the end. Raises EngineError and LakeError."""
+    query = make_query(lake, trail, lambda: now_ms)
+    with failures_of(query):
+        query.start(spark, source, availableNow=True).awaitTermination()
+    yield query.so_far
+
+
+def make_query(lake: Lake, trail: Trail, clock_ms: Callable[[], int]) -> "Query":
+    """Return a query that goes on where the tables and its checkpoint are. Raises LakeError where it cannot."""
     tables, checkpoint = Tables(lake), lake.directory / CHECKPOINT / trail.topic_id
     log_starts = {partition: begin for partition, begin, _ in trail.ranges()}
-    end_deleted_topics(tables, trail.topic_id, now_ms)
+    end_deleted_topics(tables, trail.topic_id, clock_ms())
     _check_ahead(tables, checkpoint)
     _check_unfinished(tables, trail.topic_id, [*log_starts], checkpoint)
-    query = Query(lake, tables, trail.topic_id, log_starts, checkpoint, now_ms)
-    begins = {partition: max(begin, query.reached(partition)) for partition, begin in log_starts.items()}
+    return Query(lake, tables, trail.topic_id, log_starts, checkpoint, clock_ms)
+
+
+@contextmanager
+def failures_of(query: "Query") -> Iterator[None]:
+    """Raise what a query has ended by as EngineError or LakeError."""
     try:
         with told("reading the audit topic by Spark"), _quiet():
-            stream = source.stream(spark, begins, BATCH_RECORDS_MAX)
-            writer = stream.writeStream.trigger(availableNow=True)
-            writer = writer.option("checkpointLocation", Here(lake).address(checkpoint))
-            writer.foreachBatch(query.take).start().awaitTermination()
+            yield
     except EngineError:
         if query.problem is not None:
             with told("writing Delta tables by Spark"):
                 raise query.problem from None
         raise
-    yield query.so_far
 
 
 @contextmanager
@@ -132,12 +143,28 @@ class Query:
     topic_id: str
     log_starts: Mapping[int, int]
     checkpoint: Path
-    now_ms: int
+    clock_ms: Callable[[], int]
     so_far: Ingested = field(default_factory=Ingested)
     problem: BaseException | None = None
+    between_batches: Lock = field(default_factory=Lock)
+    """Held while a micro-batch is committed; whoever holds it finds the tables at rest."""
+    is_stopped: bool = False
     _chains: dict[Place, ChainState] = field(default_factory=dict)
+    _now_ms: int = 0  # of the micro-batch
 
     def __post_init__(self) -> None:
+        self._chains = known_chains(self.tables.chains)
+
+    def start(self, spark: Any, source: Stream, **trigger: Any) -> Any:
+        """Start it with a trigger of Spark's; returns Spark's own query."""
+        begins = {partition: max(begin, self.reached(partition)) for partition, begin in self.log_starts.items()}
+        writer = source.stream(spark, begins, BATCH_RECORDS_MAX).writeStream.trigger(**trigger).queryName(NAME)
+        writer = writer.option("checkpointLocation", Here(self.lake).address(self.checkpoint))
+        return writer.foreachBatch(self.take).start()
+
+    def reload(self) -> None:
+        """Look at the tables again, which another writer of this process has committed to between two micro-batches."""
+        self.tables = Tables(self.lake)
         self._chains = known_chains(self.tables.chains)
 
     def reached(self, partition: int) -> int:
@@ -147,14 +174,21 @@ class Query:
     def take(self, records: Any, batch: int) -> None:
         """Commit a micro-batch. What it raises reaches Java as words: `problem` is the exception itself."""
         try:
-            rows = rows_of(self._new(records), link_columns()).persist(StorageLevel.MEMORY_AND_DISK)
-            try:
-                self._commit(rows, batch)
-            finally:
-                rows.unpersist()
+            with self.between_batches:
+                if self.is_stopped:
+                    raise EngineError("the query was stopped before its next micro-batch")
+                self._now_ms = self.clock_ms()
+                self._take(records, batch)
         except BaseException as problem:
             self.problem = problem
             raise
+
+    def _take(self, records: Any, batch: int) -> None:
+        rows = rows_of(self._new(records), link_columns()).persist(StorageLevel.MEMORY_AND_DISK)
+        try:
+            self._commit(rows, batch)
+        finally:
+            rows.unpersist()
 
     def _new(self, records: Any) -> Any:
         """Return the records that the tables do not have."""
@@ -173,14 +207,14 @@ class Query:
         holes = {span.partition: span.first - self.reached(span.partition) for span in found}
         holes = {partition: lost for partition, lost in holes.items() if lost > 0}
         if sum(span.dead for span in found):
-            dead = rows.filter(IS_DEAD).select(to_delta(IN_DEAD_LETTERS, self.topic_id, self.now_ms))
+            dead = rows.filter(IS_DEAD).select(to_delta(IN_DEAD_LETTERS, self.topic_id, self._now_ms))
             self._append(self.tables.dead_letters, dead, number, batch)
         events = rows.filter(f"NOT {IS_DEAD}").select(*ENTRIES)
         if holes:  # beside the others in one commit
             lost = [missed(place, self.reached(place), self.reached(place) + count) for place, count in holes.items()]
             told_of = [tuple(row.get(name) for name in ENTRIES) for row in lost]
             events = events.unionByName(rows.sparkSession.createDataFrame(told_of, schema(ENTRIES)))
-        events = events.select(to_delta(IN_EVENTS, self.topic_id, self.now_ms))
+        events = events.select(to_delta(IN_EVENTS, self.topic_id, self._now_ms))
         self._append(self.tables.events, events, number, batch)
         self._end(rows, found, holes, {NUMBER: number, query_identifier(self.query_id): batch})
 
@@ -212,7 +246,7 @@ class Query:
                 if topic_id == self.topic_id and end > self.reached(partition):
                     reached[identifier(self.topic_id, partition)] = end
                     log_start = self.log_starts.get(partition, 0)
-                    deleted = Batch(self.topic_id, partition, log_start, self.now_ms, has_holes=True)
+                    deleted = Batch(self.topic_id, partition, log_start, self._now_ms, has_holes=True)
                     chains = follow(chains, deleted, (), lambda *_: ())
         replace_chains(self.tables.chains, chains, {**numbers, **reached})
         self._chains = chains
@@ -222,7 +256,7 @@ class Query:
         links = rows.filter("has_its_hash IS NOT NULL").select(*LINKS)
         chains = self._chains
         for partition, found in groupby(in_order(steps_of(links)), key=lambda row: int(row["partition"])):
-            batch = Batch(self.topic_id, partition, self.log_starts.get(partition, 0), self.now_ms, partition in holes)
+            batch = Batch(self.topic_id, partition, self.log_starts.get(partition, 0), self._now_ms, partition in holes)
             chains = follow(chains, batch, map(_step, found), partial(_reread, links, partition))
         reached = {identifier(self.topic_id, span.partition): span.last + 1 for span in spans}
         replace_chains(self.tables.chains, chains, {**numbers, **reached})

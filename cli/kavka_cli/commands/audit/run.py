@@ -48,6 +48,13 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--keep-days", type=int, default=400, metavar="N", help=words)
     words = "Go on, with so many seconds between two runs, until Ctrl-C."
     parser.add_argument("--every", type=int, metavar="SECONDS", help=words)
+    words = (
+        "With Spark and Delta tables: keep one query running, which takes in what is new every so many seconds, and"
+        " answer as often as --every says (300 s), until Ctrl-C."
+    )
+    parser.add_argument("--processing-time", type=int, metavar="SECONDS", help=words)
+    words = "With Spark and Delta tables: the schema of Spark's catalog in which the tables are named."
+    parser.add_argument("--catalog-schema", default="", metavar="NAME", help=words)
 
 
 def run(options: Namespace) -> int:
@@ -74,6 +81,18 @@ def _directory(text: str) -> Path | str:
 
 def _wanted(options: Namespace) -> dict[str, Any]:
     """Return the options of a run, by the names that the package has for them."""
-    names = ("directory", "unused_days", "new_days", "bill", "owners", "by", "keep_days", "engine", "table_format")
+    names = (
+        "directory",
+        "unused_days",
+        "new_days",
+        "bill",
+        "owners",
+        "by",
+        "keep_days",
+        "engine",
+        "table_format",
+        "catalog_schema",
+    )
     store = ("s3_endpoint", "s3_region", "s3_addressing", "work_directory")
-    return {name: getattr(options, name) for name in (*names, *store)} | {"every_seconds": options.every}
+    seconds = {"every_seconds": options.every, "processing_time_seconds": options.processing_time}
+    return {name: getattr(options, name) for name in (*names, *store)} | seconds
