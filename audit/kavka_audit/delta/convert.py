@@ -1,8 +1,9 @@
 """Converts a directory of Parquet files into one of Delta tables, which goes on where it ends.
 
 Each file of rows is a batch, committed as one of the trail is: a conversion that is interrupted goes on with the file
-that it was at, and has each row once. The source is read and held, and nothing of it is changed or deleted. What is no
-table stays a Parquet file, and is copied: what clients count, where chains were cut, verdicts on completeness.
+that it was at, and has each row once; until it has come to its end, no run goes on with the target. The source is held
+and read, and nothing in it is changed. What is no table stays a Parquet file, and is copied: what clients count, where
+chains were cut, verdicts on completeness.
 
 Rows do not hold the hashes of their entries, so no chain can be judged by them. Chains are noted as `unchecked`, and
 judged from the first entry that is read from the topic.
@@ -19,7 +20,7 @@ from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS, to_delta
 from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier
 from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.database import connected
-from kavka_audit.lake.directory import PART, Lake, LakeError, span_of
+from kavka_audit.lake.directory import PART, Lake, span_of
 from kavka_audit.lake.ingest import Ingested
 
 IS_DEAD: Final = "kind = 'dead'"
@@ -31,8 +32,6 @@ def convert(source: Lake, target: Lake, now_ms: int) -> Iterator[Ingested]:
     LakeError.
     """
     tables, so_far = Tables(target), Ingested()
-    if any(state.last_hash for state in known_chains(tables.chains).values()):
-        raise LakeError(f"{target.name} has read the trail itself already; convert into a new directory")
     for file in sorted(map(Path, source.files()), key=lambda file: (file.parent.name, *span_of(file))):
         partition, _, until = span_of(file)
         if tables.chains.reached(file.parent.name, partition) < until:

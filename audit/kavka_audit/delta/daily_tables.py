@@ -125,7 +125,9 @@ def beside(days: Iterable[str]) -> set[str]:
 def _make(
     connection: duckdb.DuckDBPyConnection, daily: DailyTables, by_day: Mapping[str, DayFiles], days: set[str]
 ) -> bool:
-    """Make all tables of some days but that of throttled use; whether clients were held back in them."""
+    """Make all tables of some days but that of throttled use; whether clients are held back in them, or were as they
+    stood there before.
+    """
     for name, table in daily.tables.items():
         _make_table(connection, f"made_{name}", table)
     for day in sorted(days & by_day.keys()):
@@ -133,10 +135,12 @@ def _make(
         for name, found in DAILY.items():
             if name != THROTTLED:
                 _add(connection, name, SEQUENCE_RANGES if name == RANGES else aggregations()[found.aggregate], day)
+    before = _rows(connection, DENIALS, daily.tables[DENIALS].files([(DAY, "in", sorted(days))]))
+    delays = [rows.filter(IS_DELAY).limit(1).fetchall() for rows in (before, connection.table(f"made_{DENIALS}"))]
     for name, table in daily.tables.items():
         if name != THROTTLED:
             table.replace_days(connection.table(f"made_{name}"), days)
-    return bool(connection.table(f"made_{DENIALS}").filter(IS_DELAY).limit(1).fetchall())
+    return any(delays)
 
 
 def _make_throttled(

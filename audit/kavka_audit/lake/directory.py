@@ -42,6 +42,12 @@ from kavka_audit.lake.own_files import (
 __all__ = ["PART", "TABLES", "Keeper", "Lake", "LakeError", "Span", "covering", "damaged", "span_of"]
 
 DIGITS: Final = 20
+UNFINISHED: Final = "is_unfinished_conversion"
+"""The mark in `lake.json` of a directory into which another one is being converted: it has a part of that."""
+HALF_CONVERTED: Final = "has a part of another directory; end that by `kavka audit convert`"
+ALREADY_HERE: Final = (
+    "has files of a run already, or of a conversion that has come to its end; convert into a new directory"
+)
 Span = tuple[int, int, int]
 """A partition, the first offset, and the one after the last."""
 
@@ -106,8 +112,16 @@ class Keeper(Protocol):
 class Lake:
     """A directory with the trail of one cluster."""
 
-    def __init__(self, directory: Path, keeper: Keeper | None = None, table_format: str = "parquet") -> None:
+    def __init__(
+        self,
+        directory: Path,
+        keeper: Keeper | None = None,
+        table_format: str = "parquet",
+        *,
+        is_converted: bool = False,
+    ) -> None:
         self.directory, self.table_format = directory, table_format
+        self._is_converted = is_converted  # by this run, of another directory
         self.keeper = keeper
         self.name = str(directory) if keeper is None else keeper.name
         self.entries = directory / "entries"
@@ -189,7 +203,7 @@ class Lake:
         file = self.directory / CLAIM
         if not file.exists():
             self._check_unclaimed()
-            self.put(file, json.dumps({"cluster_id": cluster_id, "table_format": self.table_format}).encode())
+            self._put_claim(cluster_id, {UNFINISHED: True} if self._is_converted else {})
             return
         found, table_format = self.claim()
         if found != cluster_id:
@@ -199,10 +213,35 @@ class Lake:
             words = f"has its tables in the format {table_format}, and {self.table_format} is asked for"
             raise LakeError(f"{self.name} {words}; choose another place, or --table-format {table_format}")
 
+    def end_conversion(self, cluster_id: str) -> None:
+        """Say that all of another directory is here, so that runs may go on with it."""
+        self._put_claim(cluster_id, {})
+
+    def _put_claim(self, cluster_id: str, more: Mapping[str, bool]) -> None:
+        claim = {"cluster_id": cluster_id, "table_format": self.table_format, **more}
+        self.put(self.directory / CLAIM, json.dumps(claim).encode())
+
+    @contextmanager
+    def read(self) -> Iterator[None]:
+        """Hold the directory without changing anything in it. Raises LakeError."""
+        try:
+            lock = (self.directory / "lock").open("rb")
+        except OSError as problem:
+            raise LakeError(f"{self.name}/lock: {problem.strerror}; no run has written here") from problem
+        with lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                raise LakeError(f"another run holds {self.directory}; wait for its end") from None
+            self._check()
+            yield
+
     def claim(self) -> tuple[str, str]:
         """Return whose the directory is, by the cluster's id, and the format of its tables. Raises LakeError."""
         try:
             claim = json.loads((self.directory / CLAIM).read_bytes())
+            if bool(claim.get(UNFINISHED)) != self._is_converted:
+                raise LakeError(f"{self.name} {ALREADY_HERE if self._is_converted else HALF_CONVERTED}")
             return claim["cluster_id"], claim.get("table_format", "parquet")
         except OSError as problem:
             raise LakeError(f"{self.name}/{CLAIM}: {problem.strerror}; no run has written here") from problem

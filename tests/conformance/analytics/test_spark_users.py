@@ -63,6 +63,7 @@ def test_spark_submit_runs_it_and_others_find_its_tables_in_the_catalog(audited:
         "spark.sql.extensions": "io.delta.sql.DeltaSparkSessionExtension",
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.eventLog.enabled": "true",
+        "spark.eventLog.compress": "false",
         "spark.eventLog.dir": f"file://{tmp_path / 'log'}",
         "spark.driver.extraJavaOptions": f"{JAVA} -Dderby.system.home={tmp_path}",
         **PLANS,
@@ -103,7 +104,7 @@ def test_spark_submit_runs_it_and_others_find_its_tables_in_the_catalog(audited:
     assert {"events", "dead_letters", "chains", "use_daily"} <= set(said.split("tables:")[1].split())
     log = b"".join(file.read_bytes() for file in (tmp_path / "log").rglob("*") if file.is_file())
     assert b"StreamingQueryListener$QueryProgressEvent" in log, "how far the query was, for Spark's history server"
-    assert b'"name":"kavka-audit"' in log or b'\\"name\\":\\"kavka-audit\\"' in log
+    assert b'"name":"kavka-audit"' in log
 
 
 def test_a_name_of_another_table_is_left_alone(spark: Any, tmp_path: Path) -> None:

@@ -40,16 +40,21 @@ def source(tmp_path: Path, trail: Kept, monkeypatch: pytest.MonkeyPatch) -> Lake
     return parquet.taken_in(tmp_path / "source", trail)[0]
 
 
+def converted_in(directory: Path) -> Lake:
+    return Lake(directory, table_format="delta", is_converted=True)
+
+
 def files_in(directory: Path) -> dict[Path, bytes]:
     return {file: file.read_bytes() for file in directory.rglob("*") if file.is_file()}
 
 
 def test_the_rows_and_the_answers_are_the_same_and_the_source_stays(source: Lake, tmp_path: Path, trail: Kept) -> None:
+    (source.directory / "entries" / "first" / f"0-{0:020}-{9:020}.parquet.part").write_bytes(b"half")
     before = files_in(source.directory)
     code, said = run("audit", "convert", str(source.directory), str(tmp_path / "delta"))
     assert code == 0, said
     assert f"{source.directory} is as it was" in said
-    assert {file: data for file, data in files_in(source.directory).items() if file in before} == before
+    assert files_in(source.directory) == before
     target = lake_in(tmp_path / "delta")
     assert entries(target) == rows_of_parquet(tmp_path / "again", trail)
     assert {state.verdict for state in chains(target).values()} == {"unchecked"}
@@ -66,7 +71,7 @@ def test_a_conversion_that_dies_at_any_commit_goes_on(
     source: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Also where files were merged meanwhile, so that the batch that was half done is part of another one."""
-    whole, write = lake_in(tmp_path / "whole"), Table._write
+    whole, write = converted_in(tmp_path / "whole"), Table._write
     names = list[str]()
 
     def written(table: Table, *given: Any) -> None:
@@ -82,12 +87,14 @@ def test_a_conversion_that_dies_at_any_commit_goes_on(
     commits, expected = len(names), entries(whole)
     assert {*names} == {"dead_letters", "events", "chains"}
     for commit in range(1, commits):
-        lake = lake_in(tmp_path / f"{commit}")
+        lake = converted_in(tmp_path / f"{commit}")
         names.clear()
         last = commit
         with lake.held(CLUSTER), pytest.raises(Death):
             list(convert(source, lake, NOW_MS))
         last = 0
+        with pytest.raises(LakeError, match="has a part of another directory"), lake_in(lake.directory).held(CLUSTER):
+            pass
         if commit == commits - 1:
             monkeypatch.setattr("kavka_audit.lake.retention.MERGED_FILES_MIN", 2)
             assert merge(source)
@@ -98,7 +105,7 @@ def test_a_conversion_that_dies_at_any_commit_goes_on(
 
 def test_reading_goes_on_behind_what_was_converted(source: Lake, tmp_path: Path, trail: Kept) -> None:
     """Its chains are judged from there on, and are not taken for damaged because of what no row holds."""
-    target, count = lake_in(tmp_path / "delta"), len(rows_of_parquet(tmp_path / "again", trail))
+    target, count = converted_in(tmp_path / "delta"), len(rows_of_parquet(tmp_path / "again", trail))
     honest = parquet.chain_of(9, [parquet.At(USE)] * 6)[1]
     trail.write(7, honest[:4])
     parquet.taken_in(source.directory, trail)
@@ -112,12 +119,21 @@ def test_reading_goes_on_behind_what_was_converted(source: Lake, tmp_path: Path,
     assert (state.verdict, state.first_sequence, state.last_sequence, state.restarts) == ("sound", 4, 6, 1)
 
 
-def test_tables_that_have_read_the_trail_are_refused(source: Lake, tmp_path: Path, trail: Kept) -> None:
-    target = lake_in(tmp_path / "delta")
-    with target.held(CLUSTER):
-        list(DeltaDuckDB(lambda: NOW_MS / 1000).ingest(target, trail))
-        with pytest.raises(LakeError, match="has read the trail itself already; convert into a new directory"):
-            list(convert(source, target, NOW_MS))
+@pytest.mark.parametrize("is_converted", [False, True])
+def test_tables_that_are_there_are_no_target(source: Lake, tmp_path: Path, trail: Kept, is_converted: bool) -> None:
+    words = ("audit", "convert", str(source.directory), str(tmp_path / "delta"))
+    if is_converted:
+        assert run(*words)[0] == 0
+    else:
+        target = lake_in(tmp_path / "delta")
+        with target.held(CLUSTER):
+            list(DeltaDuckDB(lambda: NOW_MS / 1000).ingest(target, trail))
+    code, said = run(*words)
+    assert code == 1
+    assert "convert into a new directory" in said
+    assert run("audit", "convert", str(tmp_path / "delta"), str(tmp_path / "more"))[1].endswith(
+        "has Delta tables already\n"
+    )
 
 
 def test_a_directory_of_others_is_no_source(tmp_path: Path) -> None:

@@ -60,14 +60,16 @@ def trail_of(chance: random.Random, events: int = 6) -> Kept:
 
 
 def growing(lake: Lake, whole: Kept, chance: random.Random) -> None:
-    """Have the tables take in the trail in pieces, with the daily tables kept in between, and files made one."""
+    """Have the tables take in the trail in pieces, with the daily tables kept in between, files made one, and old days
+    deleted.
+    """
     growing = Kept()
     while any(len(growing.records.get(place, ())) < len(found) for place, found in whole.records.items()):
         for place, found in whole.records.items():
             growing.records[place] = found[: len(growing.records.get(place, ())) + chance.randrange(3, 12)]
         list(ingest(lake, growing, NOW_MS))
         if chance.random() < 0.3:
-            retain(lake, NOW_MS, 400)
+            retain(lake, NOW_MS, chance.choice([400, 2, 1]))
         refresh(lake)
 
 
@@ -185,6 +187,24 @@ def test_days_that_have_not_changed_are_not_read(lake: Lake, monkeypatch: pytest
     assert made == [day]
     rows = [row for row in daily_rows(lake)["use_daily"] if "User:late" in row]
     assert [f"{DAY}={row[0]}" for row in rows] == [day]
+
+
+def test_use_beside_a_delay_that_leaves_is_throttled_no_more(tmp_path: Path) -> None:
+    """The delay stands under the day before that of the use, and is deleted with it."""
+    lake, trail = lake_with_directories(lake_in(tmp_path)), Kept()
+    throttling = Throttling("User:alice", "10.0.0.1", "app", "produce", entity_key(Entity(None, "app")), 1024.0, 70, 50)
+    use = Use("User:alice", "10.0.0.1", "app", "WRITE", "t0", 1000, 3)
+    minute_ms = MIDNIGHT_MS - MINUTE_MS
+    found = [At(throttling, minute_ms, MIDNIGHT_MS - 1), At(use, minute_ms, MIDNIGHT_MS + 1)]
+    trail.write(0, chain_of(1, found)[1])
+    list(ingest(lake, trail, NOW_MS))
+    refresh(lake)
+    assert [row for row in aggregates_of(lake)["throttled_uses"] if 1000 in row]
+    retain(lake, NOW_MS, 0)
+    refresh(lake)
+    assert aggregates_of(lake) == aggregates_of_all(lake)
+    assert aggregates_of(lake)["throttled_uses"] == []
+    assert aggregates_of(lake)["uses"]
 
 
 def test_days_that_leave_leave_the_daily_tables_too(lake: Lake) -> None:
