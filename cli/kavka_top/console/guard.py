@@ -77,9 +77,11 @@ def guard(key: str, token: str = "") -> Middleware:
         cookie = f"kavka-console-{_port(request)}"  # cookies are those of a host, whatever the port
         if words:
             return refused(words)
-        if not key or _is_equal(request.cookies.get(cookie, ""), session):
-            return await _with_headers(request, handler)
-        if request.path != PAGE or not _is_equal(request.query.get(KEY, ""), key):
+        # The key is looked at before the cookie: each tab that shows it is given the token.
+        shows_key = bool(key) and request.path == PAGE and _is_equal(request.query.get(KEY, ""), key)
+        if not shows_key:
+            if not key or _is_equal(request.cookies.get(cookie, ""), session):
+                return await _with_headers(request, handler)
             return refused("open the address that kavka has printed: it has the key")
         place = f"{PAGE}#{TOKEN}={token}" if token else PAGE
         answer = web.Response(status=303, headers={**HEADERS, "Location": place})
