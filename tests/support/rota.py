@@ -23,6 +23,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/operator/local/test_installed.py": 39,
     "tests/operator/local/test_mishaps.py": 15,
     "tests/operator/local/test_three.py": 250,
+    "tests/operator/local/test_tutorial.py": 36,
     "tests/operator/local/test_up.py::test_ctrl_c_at_any_moment_leaves_no_process": 12,
     "tests/operator/local/test_up.py::test_ctrl_c_leaves_no_process": 24,
     "tests/operator/local/test_volumes.py": 59,

@@ -84,7 +84,7 @@ class AuditAnswers:
             raise NoSuchQuestionError(name)
         numbers = [_is_number(table.rows, at) for at in range(len(table.columns))]
         columns = tuple(
-            Column(heading(column).upper(), is_number=is_number, is_flexible=not is_number)
+            Column(heading(column), is_number=is_number, is_flexible=not is_number)
             for column, is_number in zip(table.columns, numbers, strict=True)
         )
         rows = tuple(

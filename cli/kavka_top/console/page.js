@@ -166,7 +166,7 @@ class Sheet {
     const total = this.sheet.rows.length + this.sheet.omitted;
     this.count.textContent = rows.length === total ? String(total) : rows.length + " of " + total;
     this.filter.parentElement.hidden = total < 2 && !this.order.filter;
-    this.sorts.hidden = total < 2;
+    this.sorts.hidden = total < 2 || !this.sorts.options.length;
     this.table.hidden = !shown.length;
     this.empty.hidden = shown.length > 0;
     this.empty.textContent = total ? "No row has these words." : this.sheet.note ? "" : "There are none.";
@@ -542,6 +542,8 @@ function drawPlace() {
     if (view === place.view) link.setAttribute("aria-current", "page");
     return link;
   }));
+  const current = by("tabs").querySelector("[aria-current]");
+  if (current) by("tabs").scrollLeft = current.offsetLeft - by("tabs").offsetLeft - 16;
   const title = place.cluster === null ? "Clusters" : place.item !== null ? place.item.split("\0").filter(Boolean).join(" / ") || "any client"
     : VIEWS.find(([view]) => view === place.view)?.[1] || place.view;
   document.title = (place.cluster === null ? "" : title + " \u00b7 " + place.cluster + " \u00b7 ") + "Kavka";

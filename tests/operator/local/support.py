@@ -47,7 +47,7 @@ def free_ports(count: int) -> list[int]:
     return list(found)
 
 
-def _hears_ctrl_c() -> None:
+def hears_ctrl_c() -> None:
     """Where the tests themselves run in the background a shell has them ignore it, and their children with them."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
 
@@ -119,7 +119,7 @@ spec:
         with self.output.open("ab") as output:
             process = subprocess.Popen(
                 self.command(*words), stdin=subprocess.DEVNULL, stdout=output, stderr=output, text=True, cwd=ROOT,
-                preexec_fn=_hears_ctrl_c,  # noqa: PLW1509 - one call of the kernel
+                preexec_fn=hears_ctrl_c,  # noqa: PLW1509 - one call of the kernel
             )  # fmt: skip
         self.started.append(process)
         return process

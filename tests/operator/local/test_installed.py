@@ -1,22 +1,15 @@
-"""The wheels of `make package` in an environment without a work tree: what a user has after `pip install`.
-
-Third-party libraries are those of the tests; that the wheels require no others and no fewer is in
-tests/tidy/test_installation.py. So no index is asked.
-"""
+"""The wheels of `make package` in an environment without a work tree: what a user has after `pip install`."""
 
 import json
-import os
 import signal
 import subprocess
-import sys
-import sysconfig
-import venv
 import zipfile
 from pathlib import Path
 
 import pytest
 from confluent_kafka import Consumer, Producer
 
+from tests.operator.local.installation import environment, install
 from tools.package import build
 
 NAMES = {"kavka", "kavka_audit", "kavka_broker", "kavka_cli", "kavka_operator"}
@@ -31,23 +24,13 @@ def archives(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def installed(archives: list[Path], tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A directory with an environment `venv`, where the wheels are, and nothing else."""
     directory = tmp_path_factory.mktemp("home")
-    venv.create(directory / "venv", with_pip=False, symlinks=True)
-    python = directory / "venv" / "bin" / "python"
-    wheels = [str(archive) for archive in archives if archive.suffix == ".whl"]
-    pip = [sys.executable, "-m", "pip", "--python", str(python), "install", "-q", "--no-index", "--no-deps", *wheels]
-    subprocess.run(pip, check=True)
-    (site,) = (directory / "venv" / "lib").glob("python*/site-packages")
-    (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")  # its own .pth files do not count
+    install(archives, directory)
     return directory
 
 
 def kavka(installed: Path, *words: str) -> list[str]:
     """The command line of the installed command."""
     return [str(installed / "venv" / "bin" / "kavka"), *words]
-
-
-def environment(installed: Path) -> dict[str, str]:
-    return {"HOME": str(installed), "PATH": os.environ["PATH"], "LANG": "C.UTF-8"}
 
 
 def printed(installed: Path, *words: str) -> str:

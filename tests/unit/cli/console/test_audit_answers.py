@@ -55,6 +55,7 @@ def test_an_answer_has_its_rows_in_their_order(ran: tuple[Path, Outcome]) -> Non
         cell["text"] for row in sheet["rows"] for cell in row["cells"]
     }
     assert sheet["note"] == table.question.explanation
+    assert "Protocol" not in [column["title"] for column in sheet["columns"]]
 
 
 @pytest.mark.parametrize("name", ["", "none", "../lake", "..%2f", "__init__"])
