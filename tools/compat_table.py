@@ -57,6 +57,9 @@ NOTES = """\
   commit (KIP-939) is served as far as in 4.3.1, and as there only where `unstable.api.versions.enable` and
   `transaction.two.phase.commit.enable` are on: InitProducerId 6, and transactions without a timeout; a transaction
   that is open cannot be kept for its next producer.
+- A decided transaction waits for the leaders of its partitions. Apache Kafka 4.3.1 takes a partition that has no leader
+  just then for a deleted one: the transaction is complete without that marker, and readers of committed records stand
+  still there until an administrator aborts it.
 - An expression of a KIP-848 group's member is matched before its first heartbeat is answered, and Apache Kafka answers
   before it is; it has 1,000 characters at most, and 2,000 instructions as RE2 compiles it.
 - A group that is turned between the classic protocol and KIP-848 while it has members keeps what its members may

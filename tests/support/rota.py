@@ -76,6 +76,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/transactions/test_answers_agree.py": 14,
     "tests/conformance/registry/test_real_registry.py": 25,
     "tests/conformance/transactions/test_connect.py": 20,
+    "tests/conformance/transactions/test_prepared_answers.py": 28,
     # A server of its own, and Spark.
     "tests/conformance/analytics/test_chains_by_spark.py": 90,
     "tests/conformance/analytics/test_delta_by_spark.py": 105,

@@ -38,12 +38,11 @@ def outcome(
     return BUMPED if following.producer_epoch == transaction.standing.producer_epoch + 1 else "kept"
 
 
-#: State; abort again, abort now, commit again, commit now. "Again" is a request of the epoch before.
+#: State; abort again, abort now, commit again, commit now. "Again" is a request of the epoch before. What is said of
+#: decided transactions stands below.
 VERSION_2 = [
     (State.EMPTY, FENCED, BUMPED, FENCED, INVALID),
     (State.ONGOING, FENCED, BUMPED, FENCED, BUMPED),
-    (State.PREPARE_COMMIT, INVALID, FENCED, BUSY, FENCED),
-    (State.PREPARE_ABORT, BUSY, FENCED, INVALID, FENCED),
     (State.COMPLETE_COMMIT, INVALID, BUMPED, DONE, INVALID),
     (State.COMPLETE_ABORT, DONE, BUMPED, INVALID, INVALID),
 ]
@@ -65,9 +64,16 @@ def test_version_2(
         assert outcome(transaction, epoch, commits=commits) == expected, (commits, epoch)
 
 
-@pytest.mark.parametrize(
-    "state", [State.PREPARE_COMMIT, State.PREPARE_ABORT, State.COMPLETE_COMMIT, State.COMPLETE_ABORT]
-)
+@pytest.mark.parametrize("commits", [True, False])
+@pytest.mark.parametrize("state", [State.PREPARE_COMMIT, State.PREPARE_ABORT])
+def test_a_decided_transaction_is_looked_at_before_id_and_epoch(state: State, *, commits: bool) -> None:
+    """Its completion is a move that is under way: the producer may have been told the next id (KAFKA-18660)."""
+    for producer_id, epoch in ((ID, EPOCH - 2), (ID, EPOCH - 1), (ID, EPOCH), (ID, EPOCH + 1), (FRESH_ID, 0)):
+        transaction = Transaction("x", standing(state, version=2))
+        assert outcome(transaction, epoch, commits=commits, producer_id=producer_id) == BUSY
+
+
+@pytest.mark.parametrize("state", [State.COMPLETE_COMMIT, State.COMPLETE_ABORT])
 @pytest.mark.parametrize("commits", [True, False])
 def test_a_producer_of_version_2_that_one_of_version_1_has_fenced_stays_so(state: State, *, commits: bool) -> None:
     """Seed 5 of the simulation: it was told that it had ended the transaction, and got the other one's epoch."""
@@ -78,8 +84,8 @@ def test_a_producer_of_version_2_that_one_of_version_1_has_fenced_stays_so(state
 VERSION_1 = [
     (State.EMPTY, INVALID, INVALID),
     (State.ONGOING, "kept", "kept"),
-    (State.PREPARE_COMMIT, INVALID, BUSY),
-    (State.PREPARE_ABORT, BUSY, INVALID),
+    (State.PREPARE_COMMIT, BUSY, BUSY),
+    (State.PREPARE_ABORT, BUSY, BUSY),
     (State.COMPLETE_COMMIT, INVALID, DONE),
     (State.COMPLETE_ABORT, DONE, INVALID),
 ]

@@ -42,7 +42,9 @@ def test_who_may_not_add() -> None:
     assert code(transaction(State.EMPTY), (8, 5)) == ErrorCode.INVALID_PRODUCER_ID_MAPPING
     assert code(transaction(State.EMPTY), (7, 4)) == ErrorCode.PRODUCER_FENCED
     assert code(transaction(State.EMPTY, epoch=EPOCH_MAX), (7, EPOCH_MAX)) == ErrorCode.PRODUCER_FENCED
-    assert code(transaction(State.PREPARE_COMMIT, T0)) == ErrorCode.CONCURRENT_TRANSACTIONS
+    decided = transaction(State.PREPARE_COMMIT, T0)
+    assert code(decided) == ErrorCode.CONCURRENT_TRANSACTIONS
+    assert code(decided, (8, 0)) == ErrorCode.CONCURRENT_TRANSACTIONS, "EndTxn may have told it of the next id"
     moving = transaction(State.EMPTY)
     following = add_partitions(moving, ME, [T0], 2, NOW_MS)
     assert following is not None

@@ -75,6 +75,8 @@ def test_used_up_epochs_make_another_id() -> None:
 def test_while_a_transaction_ends_a_producer_waits() -> None:
     for state in (State.PREPARE_COMMIT, State.PREPARE_ABORT):
         assert code(transaction(state)) == ErrorCode.CONCURRENT_TRANSACTIONS
+        of_the_next = Init(TIMEOUT_MS, (FRESH_ID, 0))  # an id of which EndTxn may have told
+        assert code(transaction(state), of_the_next) == ErrorCode.CONCURRENT_TRANSACTIONS
     moving = transaction()
     moving.begin(initialize(moving, INIT, FRESH_ID, 2, NOW_MS))
     assert code(moving) == ErrorCode.CONCURRENT_TRANSACTIONS

@@ -45,7 +45,7 @@ def end(transaction: Transaction | None, asked: End, fresh_id: int, now_ms: int)
     if asked.version < BUMPS_FROM:
         return _end_by_state(transaction, asked, now_ms)
     standing = transaction.standing
-    if transaction.pending is not None:
+    if transaction.is_moving:
         raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     age = _age(standing, asked)
     if not _decides(standing.state, asked.commits, age):
@@ -84,14 +84,8 @@ def _age(standing: Standing, asked: End) -> Age:
     # The end of a transaction of version 1 raises no epoch: the one before is of a producer that was fenced.
     is_retry = standing.producer_epoch == asked.producer_epoch + 1 and standing.version >= BUMPS_FROM
     is_current = standing.producer_epoch == asked.producer_epoch
-    match standing.state:
-        case TransactionState.ONGOING | TransactionState.EMPTY:
-            is_valid = is_current
-        case TransactionState.PREPARE_COMMIT | TransactionState.PREPARE_ABORT:
-            is_valid = is_retry
-        case _:
-            is_valid = is_retry or is_current
-    if not is_valid:
+    is_undecided = standing.state in (TransactionState.ONGOING, TransactionState.EMPTY)
+    if not is_current and (is_undecided or not is_retry):
         raise BrokerError(ErrorCode.PRODUCER_FENCED)
     return Age.RETRY if is_retry else Age.CURRENT
 
@@ -109,8 +103,6 @@ def _decides(state: TransactionState, commits: bool, age: Age) -> bool:
             Age.CURRENT,
         ):
             return True  # an abort of what has not begun: the epoch rises, so that nothing can come late
-        case (TransactionState.PREPARE_COMMIT, True, _) | (TransactionState.PREPARE_ABORT, False, _):
-            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"the transaction is in state {state.title}")
 
 
@@ -122,7 +114,7 @@ def _end_by_state(transaction: Transaction, asked: End, now_ms: int) -> Standing
     _check_epoch_is_given(asked)
     if asked.producer_epoch != standing.producer_epoch:
         raise BrokerError(ErrorCode.PRODUCER_FENCED)
-    if transaction.pending is not None:
+    if transaction.is_moving:
         raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     match standing.state, asked.commits:
         case TransactionState.ONGOING, _:
@@ -130,8 +122,6 @@ def _end_by_state(transaction: Transaction, asked: End, now_ms: int) -> Standing
             return standing.then(prepared, updated_ms=now_ms, version=0, next_producer_id=NO_PRODUCER)
         case (TransactionState.COMPLETE_COMMIT, True) | (TransactionState.COMPLETE_ABORT, False):
             return None
-        case (TransactionState.PREPARE_COMMIT, True) | (TransactionState.PREPARE_ABORT, False):
-            raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     raise BrokerError(ErrorCode.INVALID_TXN_STATE, f"the transaction is in state {standing.state.title}")
 
 

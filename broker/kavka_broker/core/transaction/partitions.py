@@ -21,8 +21,7 @@ def add_partitions(
     """
     if transaction is None:
         raise BrokerError(ErrorCode.INVALID_PRODUCER_ID_MAPPING)
-    if transaction.pending is not None:
-        # Looked at first: the producer may have been told of an id or epoch that is still pending (KAFKA-18660).
+    if transaction.is_moving:
         raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     standing = transaction.standing
     _check_producer(standing, producer)

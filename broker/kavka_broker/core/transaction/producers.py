@@ -56,12 +56,10 @@ def initialize(transaction: Transaction, init: Init, fresh_id: int, version: int
     `version` is the cluster's transaction version. Raises BrokerError.
     """
     standing = transaction.standing
-    if transaction.pending is not None:
+    if transaction.is_moving:
         raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if init.expected is not None and not _may_go_on(standing, *init.expected):
         raise BrokerError(ErrorCode.PRODUCER_FENCED)
-    if standing.state.is_prepared:
-        raise BrokerError(ErrorCode.CONCURRENT_TRANSACTIONS)
     if standing.state is TransactionState.ONGOING:
         return fence(standing, fresh_id, version, now_ms)
     assert standing.state.is_resting, standing

@@ -133,6 +133,14 @@ class Transaction:
         self.unmarked: set[Place] = set(standing.partitions) if standing.state.is_prepared else set()
 
     @property
+    def is_moving(self) -> bool:
+        """Whether a move is under way: one that is being written, or the completion of a decided transaction.
+
+        Looked at before id and epoch: the producer may have been told those of its next transaction (KAFKA-18660).
+        """
+        return self.pending is not None or self.standing.state.is_prepared
+
+    @property
     def partitions(self) -> frozenset[Place] | set[Place]:
         """The partitions that the transaction still holds."""
         return self.unmarked if self.standing.state.is_prepared else self.standing.partitions
