@@ -21,6 +21,7 @@ InitProducerId with its epoch (KIP-360), or begins again. In half of the seeds t
 | marker-missing | a transaction begins in a partition where the one before of its producer has no marker |
 | stable-offset-stuck | nobody writes any more, and the last stable offset stays behind the high watermark |
 | ReplaysAgree | a coordinator knows something else than its log says, also once that is cleaned (`replays`) |
+| SettledIsCommitted, OneMoveAtATime | what stands above the high watermark counts already (`settled_ids`) |
 """
 
 import asyncio
@@ -61,6 +62,7 @@ from kavka_broker.protocol.messages.txn_offset_commit_request import (
 )
 from kavka_broker.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from kavka_broker.protocol.records.batch import BatchHeader
+from kavka_broker.protocol.records.control import read_marker
 from kavka_broker.protocol.records.record import build_batch, read_records
 from tests.histories.judge import fatal
 from tests.histories.operations import CommitOffset, FetchOffset, History
@@ -70,6 +72,7 @@ from tests.sim.grouped import Again, Grouped
 from tests.sim.history import WORST_MAX, Place
 from tests.sim.producers import ALL, EPOCH_MS, PRODUCE_MS, RETRIABLE
 from tests.sim.recorded import Markers, Record, Written
+from tests.sim.settled_ids import SettledIds
 from tests.sim.transactions import Fates, StableReader
 from tests.sim.workloads import Workload
 
@@ -171,6 +174,7 @@ class Transactional(Client):
     has_ended = False
     _coordinators: dict[int, tuple[str, int]]
     owners: Owners
+    settled: SettledIds
     _identity: tuple[int, int] | None = None
     _present: Written | None = None
     _sequences: dict[Place, int]
@@ -320,6 +324,7 @@ class Transactional(Client):
                 self.record.acknowledged(written, values, base_offset)
                 return
             if code not in AGAIN:
+                self.settled.producer_refused(self.transactional_id, self._identity, code)
                 raise Over(code)
             self.forget_leader(place)
             await self.pause()
@@ -368,6 +373,10 @@ class Transactional(Client):
         request = kind(self.transactional_id, *self._identity, commits)
         answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, request, EndTxnResponse)
         if answer.error_code:
+            if commits:
+                self.settled.commit_refused(
+                    self.transactional_id, self._identity, answer.error_code, is_former=self.is_former
+                )
             raise Over(answer.error_code)
         if not self.is_former and (answer.producer_id, answer.producer_epoch) != self._identity:
             self._identity = answer.producer_id, answer.producer_epoch
@@ -429,12 +438,15 @@ class Coordinated(Workload):
     def clients(self) -> Iterable[Client]:
         self.fates, self.record, self.owners = Fates(), Record(), Owners()
         self.transactional = []
+        self.settled = SettledIds(self.simulation)
+        self.simulation.looking.append(self.settled.after_step)
         for number in range(4):
             producer = self.as_client(Transactional, f"transactional{number}")
             producer.transactional_id, producer.index = IDS[number % 2], number % 2
             is_former, said = self.random.random() < 0.5, self.shape.has_former_producers
             producer.is_former = is_former if said is None else said
             producer.record, producer.fates, producer.owners = self.record, self.fates, self.owners
+            producer.settled = self.settled
             # As another workload has drawn: they may have expired.
             producer.asks_offsets = "offsets.retention.minutes" not in self.shape.settings
             self.transactional.append(producer)
@@ -450,6 +462,7 @@ class Coordinated(Workload):
     def _reader(self, name: str, places: Sequence[Place]) -> "CommittedReader":
         reader = self.as_client(CommittedReader, name, places)
         reader.fates, reader.record, reader.markers = self.fates, self.record, Markers()
+        reader.settled, reader.unknown_markers = self.settled, []
         return reader
 
     async def judge(self) -> list[str]:
@@ -461,7 +474,7 @@ class Coordinated(Workload):
         for place in PLACES:
             last = self._reader(f"last committed reader {place[1]}", [place])
             finals[place] = await self.running(last, last.read_all(place))
-            unmarked += last.markers.problems
+            unmarked += [*last.markers.problems, *last.unknown_markers]
         offsets = await self._offsets()
         transactions = self.record.transactions
         self.reached(
@@ -477,10 +490,11 @@ class Coordinated(Workload):
         excused = self.record.excused_values
         read = [problem for problem in self.fates.problems if excused.isdisjoint(problem.split())]
         objections = [*map(str, fatal(permitted)), *unmarked, *read, *replays.at_the_end()]
-        objections += self.owners.never
+        objections += [*self.owners.never, *self.settled.refused]
         if not self.shape.settings.keys() & EXPIRING.keys():  # whose id has expired may go on, as in Apache Kafka
             objections += self.owners.problems
         self.reached(logs_replayed=replays.compared, records_compacted=replays.taken)
+        self.reached(transaction_records_read=self.settled.records)
         return [*objections[:WORST_MAX], *self.history.notes[:WORST_MAX]]
 
     async def _until_stable(self) -> str:
@@ -538,6 +552,8 @@ class CommittedReader(StableReader):
 
     record: Record
     markers: Markers
+    settled: SettledIds
+    unknown_markers: list[str]
 
     async def run(self) -> None:
         while True:
@@ -553,6 +569,10 @@ class CommittedReader(StableReader):
     def _marked(self, batches: Iterable[tuple[BatchHeader, memoryview]]) -> Iterator[tuple[BatchHeader, memoryview]]:
         for header, batch in batches:
             transaction = None
+            if (marker := read_marker(batch) if header.is_control else None) is not None:
+                where = f"{self._places[0][0]}-{self._places[0][1]}@{header.base_offset}"
+                producer = header.producer_id, header.producer_epoch
+                self.unknown_markers += filter(None, [self.settled.marker(where, producer, marker.coordinator_epoch)])
             if not header.is_control:
                 # A value ends with its partition and its number; what is before them names the transaction.
                 transaction = self.text_of(next(iter(read_records(batch)))).rsplit(".", 2)[0]

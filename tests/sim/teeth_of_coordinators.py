@@ -1,6 +1,6 @@
 """Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Collection, Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,10 @@ from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.partition.producer_state import Producer, ProducerStates
 from kavka_broker.core.partition.transactions import NO_OFFSET, Transactions
-from kavka_broker.core.transaction import ending, producers, records, state
+from kavka_broker.core.transaction import ending, partitions, producers, records, state
 from kavka_broker.core.transaction.ending import End, end
 from kavka_broker.core.transaction.producers import Init, fence
-from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Standing, Transaction, TransactionState
+from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Place, Standing, Transaction, TransactionState
 from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType
@@ -25,6 +25,8 @@ from kavka_broker.protocol.records.record import Record
 from kavka_broker.storage import producer_snapshot
 from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.cleaning.offset_map import OffsetMap
+from kavka_broker.storage.log_reading import Reader
+from kavka_broker.storage.transaction_index import AbortedTransaction
 from tests.sim.teething import Patch, tooth
 
 
@@ -246,7 +248,7 @@ def any_epoch_goes_on(patch: Patch) -> None:
     patch.setattr(producers, "_next_epoch", next_of_any)
 
 
-@tooth("a batch that comes late begins a transaction (KAFKA-14402)", LATE, 5, workloads="coordinated")
+@tooth("a batch that comes late begins a transaction (KAFKA-14402)", "late_write", 5, workloads="coordinated")
 def late_batches_begin_transactions(patch: Patch) -> None:
     patch.setattr(
         transaction_coordinator, "verify_partitions", lambda transaction, producer, asked: dict.fromkeys(asked, 0)
@@ -282,3 +284,72 @@ def snapshots_forget_open_transactions(patch: Patch) -> None:
         return producer_id, producer
 
     patch.setattr(producer_snapshot, "_unpack", unpack_ended)
+
+
+@tooth("where an id is moving to counts before it is committed", LATE, 5, workloads="coordinated")
+def moves_are_taken_over_at_once(patch: Patch) -> None:
+    def write(self: TransactionShard, transaction: Transaction, following: Standing) -> None:
+        transaction.begin(following)
+        self._append([framed(transaction.transactional_id, following, self._version())])
+        self._finish(transaction)
+
+    framed = records.framed
+    patch.setattr(TransactionShard, "_write", write)
+
+
+@tooth(
+    "an id is forgotten before its tombstone is committed",
+    LATE,
+    5,
+    workloads="coordinated",
+    transactional_id_expiration_ms="3000",
+    transaction_remove_expired_transaction_cleanup_interval_ms="300",
+)
+def ids_are_forgotten_at_once(patch: Patch) -> None:
+    bury = TransactionShard._bury
+
+    def bury_at_once(self: TransactionShard, dying: list[Transaction]) -> None:
+        bury(self, dying)
+        for transaction in dying:
+            self.transactions.pop(transaction.transactional_id, None)
+
+    patch.setattr(TransactionShard, "_bury", bury_at_once)
+
+
+@tooth("a record lacks the producer id of the next transaction", LATE, 5, workloads="coordinated")
+def next_ids_are_not_written(patch: Patch) -> None:
+    framed = records.framed
+
+    def framed_without(transactional_id: str, standing: Standing, version: int) -> tuple[bytes, bytes]:
+        return framed(transactional_id, replace(standing, next_producer_id=NO_PRODUCER), version)
+
+    patch.setattr(transaction_shard, "framed", framed_without)
+
+
+@tooth("id and epoch of a producer are looked at before a completion that is under way (KAFKA-18660)", LATE, 10,
+       workloads="coordinated")  # fmt: skip
+def completions_are_overlooked(patch: Patch) -> None:
+    def add(
+        transaction: Transaction | None, producer: tuple[int, int], added: Collection[Place], version: int, now_ms: int
+    ) -> Standing | None:
+        if transaction is not None and transaction.pending is None:
+            partitions._check_producer(transaction.standing, producer)
+        return partitions.add_partitions(transaction, producer, added, version, now_ms)
+
+    patch.setattr(transaction_coordinator, "add_partitions", add)
+
+
+@tooth("markers carry the first epoch of their coordinator's partition", LATE, 5, workloads="coordinated")
+def markers_of_the_first_epoch(patch: Patch) -> None:
+    patch.setattr(TransactionShard, "coordinator_epoch", property(lambda self: 0))
+
+
+@tooth("a reader is told of aborted transactions in one segment alone", LATE, 5, workloads="coordinated")
+def aborted_of_one_segment(patch: Patch) -> None:
+    def aborted_in_first(self: Reader, offset: int, end_offset: int) -> list[AbortedTransaction]:
+        found: list[AbortedTransaction] = []
+        for segment in self._segments.from_offset(offset)[:1]:
+            segment.aborted.collect(offset, end_offset, found)
+        return found
+
+    patch.setattr(Reader, "aborted_between", aborted_in_first)

@@ -1,0 +1,189 @@
+"""What a coordinator of transactions knows as settled is committed, and what it knows at all is in its log's words.
+
+After each step of a node the records that it has appended to the logs of `__transaction_state` which it leads are read
+from the bytes of its disk, and compared with what the coordinator knows then:
+
+| invariant | meaning |
+|---|---|
+| ReplaysAgree | the last record of an id says where the coordinator is moving it, or where it stands |
+| SettledIsCommitted | no record above the high watermark says where an id stands, or that it is gone |
+| OneMoveAtATime | no id has two records above the high watermark |
+| marker-of-a-former-coordinator | a marker carries an epoch before the one in which its transaction was decided |
+| refused-commit | a producer is told an error of a commit that is done, and nobody has taken its id over |
+| own-id-refused | a producer is told that its producer id is another's, and it is what the newest record gives it |
+
+`replays` looks at whole logs now and then, also once they are cleaned. Here no record is passed over, and none is seen
+twice.
+"""
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from kavka_broker.core.transaction.ending import told
+from kavka_broker.core.transaction.records import standing_of as standing_in
+from kavka_broker.core.transaction.state import BUMPS_FROM, EPOCH_EXHAUSTED, Standing, TransactionState
+from kavka_broker.protocol.coordinator_records import Coordinator, unframe
+from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.transaction.transaction_log_key import TransactionLogKey
+from kavka_broker.protocol.messages.transaction.transaction_log_value import TransactionLogValue
+from kavka_broker.protocol.records.record import read_records
+from kavka_broker.storage.file_names import LOG
+from tests.sim.node import Node, as_written, whole_batches
+from tests.sim.replays import end_of, is_comparable, standing_of, written
+
+Simulation = Any
+
+NO_BASE: Final = -1
+
+
+class Said(NamedTuple):
+    """A record: what it says of an id. None for a tombstone."""
+
+    offset: int
+    transactional_id: str
+    standing: Standing | None
+
+
+@dataclass(slots=True)
+class Known:
+    """A shard, up to where its log has been read, and its records above the high watermark."""
+
+    shard: Any
+    end_offset: int
+    base_offset: int = NO_BASE  # of the segment that was read last
+    position: int = 0  # in its file
+    uncommitted: list[Said] = field(default_factory=list)
+
+
+class SettledIds:
+    """Looks at the coordinators of a node after each of its steps. `records` counts those that it has read, `refused`
+    are the errors that a producer was told, and should not have been.
+    """
+
+    def __init__(self, simulation: Simulation) -> None:
+        self.records = 0
+        self.refused: list[str] = []
+        self._decided: dict[tuple[int, int], int] = {}  # the first epoch of a coordinator, by producer id and epoch
+        self._last: dict[str, Standing] = {}  # what the newest record of each id says
+        self._simulation = simulation
+        self._known: dict[tuple[int, int], Known] = {}  # by node and partition
+
+    def after_step(self, node: Node) -> None:
+        """Read what has been appended, and compare."""
+        if not node.is_serving:
+            return
+        for shard in node.broker.transactions.shards():
+            if not is_comparable(shard):
+                continue
+            place = node.node_id, shard.partition.index
+            known = self._known.get(place)
+            if known is None or known.shard is not shard:
+                # What it has loaded may be above the high watermark: a leader is not asked to wait for its followers.
+                known = self._known[place] = Known(shard, end_of(shard))
+                for transaction in shard.transactions.values():
+                    self._note_decided(shard, transaction.standing)
+            for problem in self._problems(known):
+                self._simulation.fail(f"{problem} ({node.host}, {shard.partition})")
+
+    def _problems(self, known: Known) -> Iterator[str]:
+        shard = known.shard
+        transactions, high_watermark = shard.transactions, shard.partition.high_watermark
+        if end_of(shard) != known.end_offset:
+            said = list(appended(known))
+            self.records += len(said)
+            known.uncommitted += said
+            for record in said:
+                self._note(shard, record)
+            for name, record in {record.transactional_id: record for record in said}.items():
+                transaction = transactions.get(name)
+                live = None if transaction is None else standing_of(transaction)
+                if live != record.standing:
+                    yield f"ReplaysAgree: {name}: {live}, and the record at {record.offset} says {record.standing}"
+        if not known.uncommitted:
+            return
+        known.uncommitted = [record for record in known.uncommitted if record.offset >= high_watermark]
+        moving = set[str]()
+        for record in known.uncommitted:
+            name, transaction = record.transactional_id, transactions.get(record.transactional_id)
+            if name in moving:
+                yield f"OneMoveAtATime: {name} has two records above {high_watermark}, the second at {record.offset}"
+            moving.add(name)
+            settled = None if transaction is None else written(transaction.standing)
+            if settled == record.standing:
+                yield f"SettledIsCommitted: {name} is {settled}, as at {record.offset} above {high_watermark}"
+
+    def _note(self, shard: Any, record: Said) -> None:
+        if record.standing is None:
+            self._last.pop(record.transactional_id, None)
+        else:
+            self._last[record.transactional_id] = record.standing
+            self._note_decided(shard, record.standing)
+
+    def _note_decided(self, shard: Any, standing: Standing) -> None:
+        if standing.state.is_prepared:
+            self._decided.setdefault((standing.producer_id, standing.producer_epoch), shard.partition.leader_epoch)
+
+    def marker(self, where: str, producer: tuple[int, int], coordinator_epoch: int) -> str:
+        """What is wrong with a marker of this producer id and epoch; empty for nothing."""
+        decided = self._decided.get(producer, coordinator_epoch)
+        if decided <= coordinator_epoch:
+            return ""
+        return f"marker-of-a-former-coordinator: {where} has epoch {coordinator_epoch}; {producer} decided in {decided}"
+
+    def commit_refused(self, transactional_id: str, producer: tuple[int, int], code: int, *, is_former: bool) -> None:
+        """A producer is told this error of its commit, with this id and epoch."""
+        last = self._last.get(transactional_id)
+        if last is None or last.state is not TransactionState.COMPLETE_COMMIT:
+            return
+        producer_id, epoch = producer
+        # Version 2 raises the epoch with the decision, and begins another id when the epochs are used up.
+        own = epoch if is_former else 0 if epoch == EPOCH_EXHAUSTED else epoch + 1
+        is_own = last.previous_producer_id == producer_id and last.producer_epoch == own
+        if is_own and is_former is (last.version < BUMPS_FROM):
+            self.refused.append(
+                f"refused-commit: {producer} of {transactional_id} is told {ErrorCode(code).name}, and there is {last}"
+            )
+
+    def producer_refused(self, transactional_id: str, producer: tuple[int, int], code: int) -> None:
+        """A producer is told this error of what it asks with this id and epoch."""
+        last = self._last.get(transactional_id)
+        if last is None or code != ErrorCode.INVALID_PRODUCER_ID_MAPPING or told(last) != producer:
+            return
+        if self._coordinators(transactional_id) == 1:  # one that is cut off may not know of the id
+            self.refused.append(f"own-id-refused: {producer} of {transactional_id}, and there is {last}")
+
+    def _coordinators(self, transactional_id: str) -> int:
+        """How many nodes take themselves for the coordinator of this id."""
+        shards = [
+            shard for node in self._simulation.nodes if node.is_serving for shard in node.broker.transactions.shards()
+        ]
+        return sum(transactional_id in shard.transactions for shard in shards)
+
+
+def appended(known: Known) -> Iterator[Said]:
+    """Records behind those that have been read, by the bytes of the disk."""
+    log, since = known.shard.partition.log, known.end_offset
+    files, segments = log.disk.peek(log.directory), list(log.segments)
+    known.end_offset = log.log_end_offset
+    for segment, following in zip(segments, [*segments[1:], None], strict=True):
+        if following is not None and following.base_offset <= since:
+            continue
+        inode = files.get(f"{segment.base_offset:020}{LOG}")
+        if inode is None:
+            continue
+        begin = known.position if segment.base_offset == known.base_offset else 0
+        known.base_offset, known.position = segment.base_offset, begin
+        for _, header, batch in whole_batches(as_written(inode)[begin:]):
+            known.position += len(batch)
+            if header.next_offset > since and not header.is_control:
+                yield from (said for record in read_records(batch) if (said := said_by(record)) is not None)
+
+
+def said_by(record: Any) -> Said | None:
+    """What a record of `__transaction_state` says; None for one of another kind."""
+    key, value = unframe(record.key, record.value, Coordinator.TRANSACTION)
+    if not isinstance(key, TransactionLogKey):
+        return None
+    standing = written(standing_in(value)) if isinstance(value, TransactionLogValue) else None
+    return Said(record.offset, key.transactional_id, standing)
