@@ -19,6 +19,8 @@ from kavka_broker.runtime.metrics import names_of, process_families
 from kavka_cli.commands.audit.verify import FAMILIES as OF_VERIFICATION
 from kavka_operator.process.metric_table import OPERATOR_FAMILIES
 from tests.tidy.tree import MARKDOWN, ROOT, relative
+from tools.dashboards.runbooks import PANELS as LINKED_RUNBOOKS
+from tools.dashboards.runbooks import WITHOUT_A_PANEL
 
 MONITORING = ROOT / "examples/monitoring"
 OTHERS = ("operator", "analytics")
@@ -161,3 +163,19 @@ def test_grafana_finds_the_source_and_the_dashboards() -> None:
 
     assert (source["type"], source["access"], source["url"][:7]) == ("prometheus", "proxy", "http://")
     assert (provider["type"], set(provider["options"])) == ("file", {"path"})
+
+
+def test_panels_lead_to_the_runbooks_of_what_they_show() -> None:
+    pages = {page.stem for page in RUNBOOKS}
+    assert {*LINKED_RUNBOOKS, *WITHOUT_A_PANEL} == ALERTS.keys()
+    found: dict[str, set[tuple[str, str]]] = {}
+    for path in DASHBOARDS:
+        dashboard = json.loads(path.read_text())
+        (variable,) = [each for each in dashboard["templating"]["list"] if each["name"] == "runbooks"]
+        assert (variable["type"], variable["query"]) == ("textbox", "docs/runbooks")
+        for panel in dashboard["panels"]:
+            for link in panel.get("links", ()):
+                page = link["url"].removeprefix("${runbooks}/").removesuffix(".md")
+                assert page in pages, link
+                found.setdefault(page, set()).add((dashboard["uid"], panel["title"]))
+    assert found == {alert: set(panels) for alert, panels in LINKED_RUNBOOKS.items()}, "a panel has another title"

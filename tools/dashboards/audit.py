@@ -2,6 +2,7 @@
 
 from typing import Final
 
+from tools.dashboards.broker import MARKS
 from tools.dashboards.panels import Dashboard, Panel, Query, Row, Variable, number
 
 NODES: Final = 'cluster="$cluster", instance=~"$broker"'
@@ -158,4 +159,5 @@ AUDIT: Final = Dashboard(
         Variable("broker", 'label_values(kavka_broker_info{cluster="$cluster"}, instance)'),
     ),
     (NOW, REFUSED, HAPPENING, TRAIL),
+    MARKS,
 )

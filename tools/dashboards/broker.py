@@ -359,6 +359,9 @@ TRANSACTIONS: Final = Row(
 )
 
 ACTIVE: Final = f"{CONTROLLER}activecontrollercount{{{CLUSTER}}}"
+STATS: Final = "kafka_controller_controllerstats_"
+ELECTIONS: Final = f"{STATS}leaderelections_total{{{CLUSTER}}}"
+UNCLEAN: Final = f"{STATS}uncleanleaderelections_total{{{CLUSTER}}}"
 MARKS: Final = (
     Mark(
         "Node restarted",
@@ -371,6 +374,18 @@ MARKS: Final = (
         f"({ACTIVE} == 1) unless ({ACTIVE} offset 1m == 1)",
         "{{instance}}",
         "purple",
+    ),
+    Mark(
+        "Partitions got other leaders",
+        f"max({ELECTIONS} - {ELECTIONS} offset 1m) > 0",
+        "elections of the last minute",
+        "blue",
+    ),
+    Mark(
+        "An unclean election",
+        f"max({UNCLEAN} - {UNCLEAN} offset 1m) > 0",
+        "a leader may lack records that were acknowledged",
+        "red",
     ),
 )
 """Of every dashboard about one cluster."""

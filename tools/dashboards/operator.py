@@ -2,7 +2,7 @@
 
 from typing import Final
 
-from tools.dashboards.panels import Dashboard, Panel, Query, Row, Variable, number
+from tools.dashboards.panels import Dashboard, Mark, Panel, Query, Row, Variable, number
 
 OF: Final = 'namespace=~"$namespace"'
 WHO: Final = "{{kind}} {{namespace}}/{{name}}: {{reason}}"
@@ -101,10 +101,19 @@ WORK: Final = Row(
     ),
 )
 
+ROLL: Final = f"kavka_operator_roll_nodes{{{OF}}}"
+BLOCKED: Final = f"kavka_operator_roll_blocked_timestamp_seconds{{{OF}}}"
+MARKS: Final = (
+    Mark("A roll begins", f"{ROLL} unless {ROLL} offset 1m", CLUSTER, "orange"),
+    Mark("A roll waits", f"{BLOCKED} unless {BLOCKED} offset 1m", CLUSTER, "red"),
+    Mark("A roll has ended", f"{ROLL} offset 1m unless {ROLL}", CLUSTER, "green"),
+)
+
 OPERATOR: Final = Dashboard(
     "kavka-operator",
     "Kavka: Operator",
     "Does somebody act, what is not as wanted, how far are rolls, and does it come to rest.",
     (Variable("namespace", "label_values(kavka_operator_not_ready_timestamp_seconds, namespace)"),),
     (NOW, WAITING, WORK),
+    MARKS,
 )

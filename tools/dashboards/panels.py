@@ -4,6 +4,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Literal
 
+from tools.dashboards import runbooks
+
 SCHEMA_VERSION: Final = 39  # Grafana 10.4 and newer read it
 COLUMNS: Final = 24
 SOURCE: Final = {"type": "prometheus", "uid": "${source}"}
@@ -104,8 +106,8 @@ def dashboard_json(of: Dashboard) -> Json:
         "time": {"from": "now-1h", "to": "now"},
         "links": [LINKS],
         "annotations": {"list": [mark_json(mark) for mark in of.marks]},
-        "templating": {"list": [source_variable(), *map(variable_json, of.variables)]},
-        "panels": list(numbered(laid_out(of.rows))),
+        "templating": {"list": [source_variable(), *map(variable_json, of.variables), runbooks.variable()]},
+        "panels": [with_runbooks(of.uid, panel) for panel in numbered(laid_out(of.rows))],
     }
 
 
@@ -152,6 +154,12 @@ def variable_json(variable: Variable) -> Json:
         "sort": 1,
         **(many if variable.is_many else {}),
     }
+
+
+def with_runbooks(uid: str, panel: Json) -> Json:
+    """The panel with the links to the runbooks of what it shows."""
+    links = runbooks.links_of(uid, panel["title"])
+    return {**panel, "links": links} if links else panel
 
 
 def numbered(panels: Iterable[Json]) -> Iterator[Json]:
