@@ -133,8 +133,8 @@ class Slices:
         self.time.turns.over(flow, 0)  # the request's own steps are charged
 
     async def in_turns(self, items: Iterable[T], per_turn: int) -> AsyncIterator[Sequence[T]]:
-        """Yield the items in their order, `per_turn` at a time, each time in a turn of its own. What they come from must
-        not change meanwhile.
+        """Yield the items in their order, `per_turn` at a time, each time in a turn of its own. Their source must not
+        change meanwhile.
         """
         rest, is_first = iter(items), True
         while some := list(islice(rest, per_turn)):
