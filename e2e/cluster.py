@@ -8,9 +8,8 @@ kubeconfig  the cluster that the kubeconfig of the environment names (`clusters.
 import os
 import sys
 
-from e2e.clusters import given_cluster, kind_nodes, own_node
+from e2e.clusters import given_cluster, kind_nodes, kubernetes, own_node
 from e2e.clusters.kubernetes import Kubernetes
-from tools.kube.programs import program
 
 KINDS = {"own": own_node.described, "kind": kind_nodes.described, "kubeconfig": given_cluster.described}
 
@@ -27,8 +26,8 @@ CLUSTER = chosen()
 
 
 def kubectl() -> tuple[str, ...]:
-    """Return the beginning of a command line."""
-    return str(program("kubectl")), "--kubeconfig", str(CLUSTER.kubeconfig)
+    """Return the beginning of a command line for the chosen cluster."""
+    return kubernetes.kubectl(CLUSTER.kubeconfig)
 
 
 def image(name: str, tag: str) -> str:

@@ -175,6 +175,14 @@ def named_in(archive: Path) -> str:
     return name
 
 
+def second_name(archive: Path) -> tuple[str, str] | None:
+    """Return the name that an archive of the Dockerfile says, and the other that a roll takes; None for other images."""
+    if archive.stem not in TARGETS:
+        return None
+    name = named_in(archive)
+    return name, f"{name.removesuffix(TAG)}{NEXT_TAG}"
+
+
 def pushed(archive: Path, names: Sequence[str]) -> None:
     """Push an image to a registry, under each of these names; the login is that of `buildah login`, or of docker."""
     buildah("pull", *QUIET, f"docker-archive:{archive}")

@@ -12,8 +12,9 @@ import time
 from collections.abc import Sequence
 from pathlib import Path
 
+from e2e.clusters.kubernetes import kubectl
 from e2e.identities import ETC, PKI
-from e2e.images import NEXT_TAG, TAG, TARGETS
+from e2e.images import second_name
 from e2e.machine import IMAGES, KUBECONFIG, LINK, NODE, NODE_ADDRESS, PODS, SERVICES, STATE, run, search
 from tools.kube.programs import program
 
@@ -40,7 +41,7 @@ def main() -> None:
     threading.Thread(target=load_images, daemon=True).start()
     keep("etcd", str(program("etcd")), *etcd())
     keep("kube-apiserver", str(program("kube-apiserver")), *api_server())
-    wait_for(str(program("kubectl")), "--kubeconfig", str(KUBECONFIG), "get", "--raw", "/readyz")
+    wait_for(*kubectl(KUBECONFIG), "get", "--raw", "/readyz")
     for name, arguments in others().items():
         keep(name, str(program(name)), *arguments)
     reap()
@@ -134,9 +135,8 @@ def load(archives: Sequence[Path]) -> None:
     begun = time.time()
     for image in archives:
         run(*containerd, "import", image)
-        if image.stem in TARGETS:
-            name = f"kavka.local/{image.stem}"
-            run(*containerd, "tag", "--force", f"{name}:{TAG}", f"{name}:{NEXT_TAG}")
+        if names := second_name(image):
+            run(*containerd, "tag", "--force", *names)
     LOADED.touch()
     os.utime(LOADED, (begun, begun))  # an archive that was written meanwhile is newer
 

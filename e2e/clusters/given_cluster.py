@@ -11,10 +11,9 @@ import subprocess
 from dataclasses import dataclass
 from pathlib import Path
 
-from e2e.clusters.kubernetes import BUILT, Kubernetes
-from e2e.images import NEXT_TAG, TAG, TARGETS, named_in, pushed
+from e2e.clusters.kubernetes import BUILT, Kubernetes, kubectl
+from e2e.images import named_in, pushed, second_name
 from e2e.machine import IMAGES, run
-from tools.kube.programs import program
 
 OURS = (
     "namespace/kavka",
@@ -36,7 +35,7 @@ class GivenCluster:
             problem = f"CLUSTER=kubeconfig finds no {self.kubeconfig}; set KUBECONFIG to the one file of your cluster"
             raise SystemExit(f"error: {problem}")
         try:
-            found = self.kubectl("get", *OURS, "--ignore-not-found", "--output", "name").split()
+            found = run(*kubectl(self.kubeconfig), "get", *OURS, "--ignore-not-found", "--output", "name").split()
         except subprocess.CalledProcessError:
             raise SystemExit(f"error: the cluster of {self.kubeconfig} does not answer") from None
         if found:
@@ -49,11 +48,7 @@ class GivenCluster:
     def down(self) -> None:
         """Delete the definitions, which Helm keeps, and the operator's namespace."""
         if self.is_begun:
-            self.kubectl("delete", *OURS, "--ignore-not-found")
-
-    def kubectl(self, *arguments: str) -> str:
-        """Return what kubectl prints. Raises CalledProcessError."""
-        return run(program("kubectl"), "--kubeconfig", self.kubeconfig, *arguments)
+            run(*kubectl(self.kubeconfig), "delete", *OURS, "--ignore-not-found")
 
 
 def described() -> Kubernetes:
@@ -68,6 +63,5 @@ def push_all(repository: str) -> None:
     for archive in sorted(IMAGES.glob("*.tar")):
         if archive.stem == "pause":
             continue  # the own node's
-        name = named_in(archive)
-        others = [name.replace(f":{TAG}", f":{NEXT_TAG}")] if archive.stem in TARGETS else []
-        pushed(archive, [each.replace(BUILT, repository, 1) for each in (name, *others)])
+        names = second_name(archive) or (named_in(archive),)
+        pushed(archive, [name.replace(BUILT, repository, 1) for name in names])

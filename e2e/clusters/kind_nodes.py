@@ -4,10 +4,9 @@ kind is built by Go from `tools/kube/kind`; the image of its nodes is what that 
 """
 
 import shutil
-import subprocess
 
-from e2e.clusters.kubernetes import BUILT, Kubernetes
-from e2e.images import NEXT_TAG, TAG, TARGETS
+from e2e.clusters.kubernetes import Kubernetes
+from e2e.images import second_name
 from e2e.machine import HERE, IMAGES, STATE, run
 from tools.kube.programs import program
 
@@ -30,14 +29,14 @@ def up() -> None:
     if NAME not in kind("get", "clusters").split():
         kind("create", "cluster", "--name", NAME, "--config", str(CONFIG), "--wait", "5m")
     kind("export", "kubeconfig", "--name", NAME)
+    nodes = kind("get", "nodes", "--name", NAME).split()
     for archive in sorted(IMAGES.glob("*.tar")):
-        if archive.stem != "pause":
-            kind("load", "image-archive", str(archive), "--name", NAME)
-    for node in kind("get", "nodes", "--name", NAME).split():
-        for target in TARGETS:
-            name = f"{BUILT}/{target}"
-            line = ("docker", "exec", node, *CONTAINERD, "tag", "--force", f"{name}:{TAG}", f"{name}:{NEXT_TAG}")
-            subprocess.run(line, check=False, capture_output=True)  # only those that were built have that name
+        if archive.stem == "pause":
+            continue  # the own node's
+        kind("load", "image-archive", str(archive), "--name", NAME)
+        if names := second_name(archive):
+            for node in nodes:
+                run("docker", "exec", node, *CONTAINERD, "tag", "--force", *names)
 
 
 def down() -> None:

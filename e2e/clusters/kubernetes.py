@@ -4,6 +4,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from tools.kube.programs import program
+
 BUILT = "kavka.local"
 """The repository that images are built under: their archives name it."""
 
@@ -24,3 +26,8 @@ class Kubernetes:
     """Whether this machine reaches the addresses of Services."""
     volumes: Path | None = None
     """The directory of this machine that has the volumes, a directory each; None where another machine has them."""
+
+
+def kubectl(kubeconfig: Path) -> tuple[str, ...]:
+    """Return the beginning of a command line for the cluster of this file."""
+    return str(program("kubectl")), "--kubeconfig", str(kubeconfig)

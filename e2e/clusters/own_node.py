@@ -17,7 +17,7 @@ from collections.abc import Callable
 from pathlib import Path
 from string import Template
 
-from e2e.clusters.kubernetes import Kubernetes
+from e2e.clusters.kubernetes import Kubernetes, kubectl
 from e2e.identities import ETC, PKI, issue_all
 from e2e.inside import LOADED, LOG, load_newer
 from e2e.machine import (
@@ -135,20 +135,15 @@ def join() -> None:
 def make_usable() -> None:
     """Wait for the API, the node, the images and the first service account."""
     wait_for("the API", lambda: asks("get", "--raw", "/readyz"))
-    run(*kubectl(), "apply", "--filename", ETC / "cluster.yaml")
+    run(*kubectl(KUBECONFIG), "apply", "--filename", ETC / "cluster.yaml")
     wait_for("the node", lambda: asks("wait", "--for=condition=Ready", f"node/{NODE}", "--timeout=1s"))
     wait_for("the images", LOADED.exists)
     wait_for("the first service account", lambda: asks("get", "serviceaccount", "default"))
 
 
-def kubectl() -> tuple[str, ...]:
-    """The beginning of a command line."""
-    return str(program("kubectl")), "--kubeconfig", str(KUBECONFIG)
-
-
 def asks(*arguments: str) -> bool:
     """Whether kubectl succeeds."""
-    return subprocess.run([*kubectl(), *arguments], capture_output=True, check=False).returncode == 0
+    return subprocess.run([*kubectl(KUBECONFIG), *arguments], capture_output=True, check=False).returncode == 0
 
 
 def down() -> None:

@@ -7,7 +7,7 @@ import pytest
 from e2e import __main__ as command
 from e2e import images
 from e2e.__main__ import main, pytest_words, wanted_images
-from e2e.clusters import given_cluster
+from e2e.clusters import given_cluster, kubernetes
 from e2e.clusters.given_cluster import OURS, GivenCluster
 from e2e.clusters.kubernetes import BUILT, Kubernetes
 
@@ -72,7 +72,7 @@ class Kubectl:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(given_cluster, "program", Path)
+    monkeypatch.setattr(kubernetes, "program", Path)
     path = tmp_path / "kubeconfig"
     path.touch()
     return path

@@ -1,5 +1,8 @@
 """`python -m e2e.images`: which archives are built again, and what the builder leaves behind. Its program is a fake."""
 
+import io
+import json
+import tarfile
 from pathlib import Path
 
 import pytest
@@ -70,3 +73,19 @@ def test_what_a_builder_does_not_know_of_goes_where_it_is_more_than_the_bound(
     build_as(monkeypatch, places, leaves)
     images.sweep()
     assert (places / "STORAGE").exists() is is_left
+
+
+def archive_of(directory: Path, stem: str, name: str) -> Path:
+    archive = directory / f"{stem}.tar"
+    manifest = json.dumps([{"RepoTags": [name]}]).encode()
+    with tarfile.open(archive, "w") as packed:
+        entry = tarfile.TarInfo("manifest.json")
+        entry.size = len(manifest)
+        packed.addfile(entry, io.BytesIO(manifest))
+    return archive
+
+
+def test_an_image_of_the_dockerfile_has_a_second_name_and_others_have_none(tmp_path: Path) -> None:
+    broker = archive_of(tmp_path, "broker", "kavka.local/broker:e2e")
+    assert images.second_name(broker) == ("kavka.local/broker:e2e", "kavka.local/broker:e2e-next")
+    assert images.second_name(archive_of(tmp_path, "former-broker", "kavka.local/broker:e2e-former")) is None
