@@ -44,7 +44,13 @@ CHOICE_FROM_VERSION = 4
 NOBODY_MS_MAX = 1_000
 
 
-@api(MetadataRequest, MetadataResponse, versions=(0, 13), each=(Each("topics", "topics", per_turn=100),))
+@api(
+    MetadataRequest,
+    MetadataResponse,
+    versions=(0, 13),
+    each=(Each("topics", "topics", per_turn=100),),
+    once=("topics",),
+)
 async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
     await broker.suspects.cleared()
     if all(registered.fenced for registered in broker.metadata.brokers):

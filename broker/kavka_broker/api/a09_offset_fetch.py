@@ -73,7 +73,7 @@ def offsets_of(group_id: str, broker: Broker, *, is_stable: bool) -> Committed:
     return Committed(group_id, shard.offsets(group_id), shard.image.staged, is_stable)
 
 
-@api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
+@api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH, once=("groups",))
 def offset_fetch(
     request: OffsetFetchRequest, broker: Broker, client: Client
 ) -> OffsetFetchResponse | asyncio.Task[OffsetFetchResponse]:

@@ -28,7 +28,13 @@ NOT_FOUND_VERSION = 6
 MEMBER_COST = 2  # of a slice
 
 
-@api(DescribeGroupsRequest, DescribeGroupsResponse, versions=(0, 6), each=(Each("groups", "groups", per_turn=100),))
+@api(
+    DescribeGroupsRequest,
+    DescribeGroupsResponse,
+    versions=(0, 6),
+    each=(Each("groups", "groups", per_turn=100),),
+    once=("groups",),
+)
 def describe_groups(
     request: DescribeGroupsRequest, broker: Broker, client: Client
 ) -> DescribeGroupsResponse | asyncio.Task[DescribeGroupsResponse]:

@@ -42,6 +42,7 @@ from kavka_broker.request.split_requests import Each
     versions=(1, 4),
     on=BOTH,
     each=(Each("resources", "results", per_turn=20),),
+    once=("resources",),
 )
 def describe_configs(request: DescribeConfigsRequest, broker: Broker, client: Client) -> DescribeConfigsResponse:
     del client

@@ -36,6 +36,7 @@ NAMES_PER_COST = 4  # that are sorted
     ShareGroupDescribeResponse,
     versions=(1, 1),
     each=(Each("group_ids", "groups", per_turn=100),),
+    once=("group_ids",),
 )
 async def share_group_describe(
     request: ShareGroupDescribeRequest, broker: Broker, client: Client

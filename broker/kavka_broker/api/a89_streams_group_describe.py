@@ -36,6 +36,7 @@ NAMES_PER_COST = 4  # that are sorted
     StreamsGroupDescribeResponse,
     versions=(0, 0),
     each=(Each("group_ids", "groups", per_turn=100),),
+    once=("group_ids",),
 )
 async def streams_group_describe(
     request: StreamsGroupDescribeRequest, broker: Broker, client: Client

@@ -44,6 +44,7 @@ Asked = Mapping[str, Iterable[int]]
     DescribeShareGroupOffsetsResponse,
     versions=(0, 1),
     each=(Each("groups.topics.partitions", "groups.topics.partitions", per_turn=500),),
+    once=("groups",),
 )
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, broker: Broker, client: Client

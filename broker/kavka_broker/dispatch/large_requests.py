@@ -27,6 +27,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.message import Message, has_more, says
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.envelopes import ask_elsewhere
+from kavka_broker.request.split_requests import once_each
 
 if TYPE_CHECKING:
     from kavka_broker.request.registry import Answer, Api
@@ -72,9 +73,20 @@ async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, cli
 
 def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """The handler's answer; a request with many elements is handled in parts."""
+    if api.once:
+        if client.size_bytes > AT_ONCE_BYTES_MAX:
+            return _handle_distinct(request, api, broker, client)
+        request = once_each(request, api.once)
     if client.size_bytes > WHOLE_BYTES_MAX:
         return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
+
+
+async def _handle_distinct(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
+    """As `handle`, for a large request: a thread looks for elements that are named again."""
+    request = await broker.message_threads.run(once_each, request, api.once)
+    answer = handle_in_parts(request, api, broker, client)
+    return answer if answer is None or isinstance(answer, Message) else await answer
 
 
 def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":

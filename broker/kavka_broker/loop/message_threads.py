@@ -1,6 +1,7 @@
 """A thread that reads large requests and writes long answers, so that the loop serves others meanwhile."""
 
-from typing import Any, Final
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
 
 from kavka_broker.loop.request_threads import RequestThreads
 from kavka_broker.loop.slices import Slices
@@ -8,6 +9,8 @@ from kavka_broker.protocol.codec import bounded_decoder
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.framing import encode_response_parts
 from kavka_broker.protocol.message import Message, says
+
+R = TypeVar("R")
 
 AT_ONCE_BYTES_MAX: Final = 8 * 1024
 """Takes a millisecond to read at most."""
@@ -25,6 +28,10 @@ class MessageThreads:
         """Return the request of this kind in a frame. Raises ProtocolViolation, also where it has too many elements."""
         request, _ = await self._threads.run(bounded_decoder(kind, version), frame, body)
         return request
+
+    async def run(self, function: Callable[..., R], *arguments: object) -> R:
+        """Return what a function makes of messages. Raises what it raises."""
+        return await self._threads.run(function, *arguments)
 
     async def write(self, answer: Message, version: int, correlation_id: int) -> list[Any]:
         """The pieces of an answer, with size and header."""

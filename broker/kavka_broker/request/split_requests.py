@@ -3,11 +3,14 @@
     Each("topics.partitions", "responses.partitions", per_turn=100)
 
 says that a request's elements are the `partitions` of its `topics`, and where its answer has theirs. What is asked of
-each element is independent of the others, so whoever asks sees no difference, but for one: an element that is named
+each element is independent of the others, so a client sees no difference, except for one: an element that is named
 twice in different parts is looked at twice, where a small request would be refused for it.
+
+Elements whose answer may be much longer than they are, such as groups that are described, are looked at `once` where
+they are named again: an answer would otherwise take a thousand times the memory of its request.
 """
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
@@ -80,6 +83,27 @@ def _cut_within(owner: S, name: str, inner: Path, count: int) -> Iterator[tuple[
             chosen.append(piece)
             taken += size
     yield (owner if is_whole else with_items(owner, name, chosen)), taken
+
+
+def once_each(request: S, names: Iterable[str]) -> S:
+    """Return a request with equal elements of these arrays once, in their order; itself where all are different."""
+    for name in names:
+        items = getattr(request, name)
+        if items:
+            distinct = {_key(item): item for item in items}
+            if len(distinct) < len(items):
+                request = with_items(request, name, list(distinct.values()))
+    return request
+
+
+def _key(element: Any) -> Hashable:
+    match element:
+        case Struct():
+            return tuple(_key(getattr(element, slot)) for slot in element.__match_args__)
+        case list():
+            return tuple(map(_key, element))
+    key: Hashable = element
+    return key
 
 
 def with_items(owner: S, name: str, items: list[Any]) -> S:

@@ -5,6 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
+from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_producers_request import DescribeProducersRequest, TopicRequest
 from kavka_broker.protocol.messages.describe_producers_response import (
     DescribeProducersResponse,
@@ -13,7 +15,8 @@ from kavka_broker.protocol.messages.describe_producers_response import (
 )
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from kavka_broker.request.split_requests import Each
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest
+from kavka_broker.request.split_requests import Each, once_each
 
 TOPICS = Each("topics.partition_indexes", "topics.partitions", per_turn=3)
 MEMBERS = Each("members", "members", per_turn=3)
@@ -57,3 +60,21 @@ def test_the_answer_of_a_wholly_refused_part_is_the_answer_to_all() -> None:
     refused = LeaveGroupResponse(error_code=ErrorCode.NOT_COORDINATOR)
     members = LeaveGroupResponse(members=[MemberResponse("m0")])
     assert MEMBERS.joined([members, refused]) is refused
+
+
+def test_equal_elements_are_handled_once() -> None:
+    request = ConsumerGroupDescribeRequest(["b", "a", "b", "b"], True)
+    assert once_each(request, ("group_ids",)) == ConsumerGroupDescribeRequest(["b", "a"], True)
+    assert request.group_ids == ["b", "a", "b", "b"], "the request itself stays as it is"
+    different = ConsumerGroupDescribeRequest(["b", "a"])
+    assert once_each(different, ("group_ids",)) is different
+    assert once_each(MetadataRequest(None), ("topics",)) == MetadataRequest(None)
+
+
+def test_structures_are_equal_where_all_that_they_say_is() -> None:
+    def asked(*keys: str) -> DescribeConfigsResource:
+        return DescribeConfigsResource(4, "1", list(keys))
+
+    request = DescribeConfigsRequest([asked("x"), asked("x"), asked("y"), DescribeConfigsResource(4, "1", None)])
+    distinct = once_each(request, ("resources",))
+    assert distinct.resources == [asked("x"), asked("y"), DescribeConfigsResource(4, "1", None)]
