@@ -72,6 +72,9 @@ BEFORE_MIGRATING: Final = frozenset({309052, 940008})
 #: Likewise, before `sharers` had its share.
 BEFORE_SHARERS: Final = frozenset({66002, 309052, 237407654})
 
+#: Likewise, before `streams` had its share.
+BEFORE_STREAMS: Final = frozenset({16, 45170582})
+
 #: Workloads of many clients. Two of them together hold more connections than `crowds` lets in.
 POPULOUS: Final = frozenset({"consumers", "migrating", "sharers", "streams"})
 
@@ -87,6 +90,8 @@ def drawn(seed: int) -> tuple[str, ...]:
         chances.pop("sharers", None)
     if seed in BEFORE_MIGRATING:
         chances.pop("migrating", None)
+    if seed in BEFORE_STREAMS:
+        chances.pop("streams", None)
     names = [name for name, chance in chances.items() if chance < WORKLOADS[name].share]
     if "migrating" in names and "consumers" in names:  # of the same group
         names.remove("consumers")

@@ -5,6 +5,9 @@ to and says so in its next heartbeat, and forgets everything when it is fenced. 
 everything again. Some keep what they have to give up until they are fenced. Members leave, crash, sleep past their
 session, and come back; the threads of a process share its id.
 Source topics come, go and grow, and internal topics are deleted under the application, which has them created again.
+Threads commit offsets of the topics that their tasks read, also late, in an epoch that they have left (KIP-1251). What
+is fenced, has left or has crashed may come back as a zombie: its former process heartbeats and commits with the member
+id and the epoch that it had.
 `task_holdings` says what must never be.
 
     0: streamed0 -> repartition        1: repartition, with state
@@ -13,6 +16,7 @@ Source topics come, go and grow, and internal topics are deleted under the appli
 
 import asyncio
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from random import Random
 from typing import Any, Final
 
@@ -25,6 +29,18 @@ from kavka_broker.protocol.messages.create_topics_request import CreatableTopic,
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kavka_broker.protocol.messages.offset_commit_request import (
+    OffsetCommitRequest,
+    OffsetCommitRequestPartition,
+    OffsetCommitRequestTopic,
+)
+from kavka_broker.protocol.messages.offset_commit_response import OffsetCommitResponse
+from kavka_broker.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from kavka_broker.protocol.messages.streams_group_describe_request import StreamsGroupDescribeRequest
 from kavka_broker.protocol.messages.streams_group_describe_response import (
     DescribedGroup,
@@ -43,7 +59,8 @@ from kavka_broker.protocol.messages.streams_group_heartbeat_response import Stre
 from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
 from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.sim.clients import ANSWER_MS, Admin, Client
-from tests.sim.grouped import ELSEWHERE, Again, Grouped
+from tests.sim.commits import Attempt
+from tests.sim.grouped import COMMIT_MS, ELSEWHERE, Again, Grouped
 from tests.sim.history import WORST_MAX
 from tests.sim.holdings import Held, Seen
 from tests.sim.task_holdings import Standing, TaskHoldings, task_text, unassigned, unbalanced
@@ -58,6 +75,7 @@ REPARTITION: Final = "spare-application-repartition"
 CHANGELOGS: Final = ("spare-application-1-changelog", "spare-application-2-changelog")
 INTERNAL: Final = (REPARTITION, *CHANGELOGS)
 STATEFUL: Final = frozenset({b"1", b"2"})
+READS: Final = {b"0": "spare-streamed0", b"1": REPARTITION, b"2": "spare-streamed1", b"3": GROWING}
 LEAVES: Final = -1
 NEVER: Final = float("inf")
 LATE_MAX: Final = 3  # heartbeats of a member that keeps what it had to give up, before its coordinator runs the timer
@@ -67,6 +85,23 @@ AGREED_SECONDS_MAX: Final = 40.0
 FENCED: Final = frozenset({
     ErrorCode.FENCED_MEMBER_EPOCH, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND,
 })  # fmt: skip
+#: A commit that is answered so was not written.
+REFUSED: Final = FENCED | {
+    ErrorCode.STALE_MEMBER_EPOCH, ErrorCode.UNKNOWN_TOPIC_ID, ErrorCode.UNKNOWN_TOPIC_OR_PARTITION,
+}  # fmt: skip
+LEFT_MAX: Final = 4
+ZOMBIES_MAX: Final = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Zombie:
+    """What a thread was before it was fenced, left or crashed, and what its process may still send."""
+
+    member_id: str
+    epoch: int
+    tasks: tuple[Held, ...]
+    ended: float
+    gone_in: int | None  # the term of the coordinator that said that it is no member any more
 
 
 def topology(replication_factor: int) -> Topology:
@@ -87,6 +122,7 @@ class StreamThread(Grouped):
 
     group_id = STREAMS_GROUP
     record: TaskHoldings
+    topic_id: Callable[[str], bytes | None]  # by the newest image
     leads: Callable[[tuple[str, int]], int | None]  # the epoch in which a node is the coordinator, by the newest image
     topology: Topology
     process_id = ""
@@ -98,6 +134,10 @@ class StreamThread(Grouped):
         self._restlessness = self.random.choice((0.03, 0.08, 0.2))
         self._lives = 0
         self._endpoint = Endpoint(self.name, 7_000) if self.random.random() < 0.5 else None
+        self._commits = self.stream("commits")
+        self._haunts = self.stream("zombies")
+        self._left: list[tuple[Held, int]] = []  # what it has given up, and the epoch in which it had it
+        self._zombies: list[Zombie] = []
         self._begin_anew()
 
     def __str__(self) -> str:
@@ -115,6 +155,8 @@ class StreamThread(Grouped):
         self.epoch, self._endpoint_epoch = 0, -1
         self.active: frozenset[Held] = frozenset()
         self.copies: frozenset[Held] = frozenset()
+        self._since: dict[Held, int] = {}  # the epoch in which it got each active task
+        self._asks = False  # where to go on, once it has got a task
         self.target: tuple[frozenset[Held], frozenset[Held]] | None = None
         self._says_all = True
         self._said: tuple[frozenset[Held], frozenset[Held]] | None = None
@@ -123,10 +165,17 @@ class StreamThread(Grouped):
         self._told: tuple[float, int | None] = (0.0, None)  # when, and in which term, it was told to give something up
         self._late = 0
 
-    def _is_fenced(self) -> None:
+    def _is_fenced(self, gone_in: int | None = None) -> None:
         """Forget everything: others may have it."""
+        self._becomes_zombie(gone_in)
         self.record.forgets(self.name)
         self._forget()
+
+    def _becomes_zombie(self, gone_in: int | None = None) -> None:
+        """Keep what its process may still send."""
+        if self.epoch > 0:
+            zombie = Zombie(self.member_id, self.epoch, tuple(sorted(self.active)), self.loop.time(), gone_in)
+            self._zombies = [*self._zombies, zombie][-ZOMBIES_MAX:]
 
     @property
     def is_settled(self) -> bool:
@@ -139,6 +188,7 @@ class StreamThread(Grouped):
                     self._is_fenced()  # as many clients do; the others ask
                 await self._beat()
                 await self._reconcile()
+                await self._work()
                 if not self.is_calm and self._revoked_at != NEVER and self.random.random() < self._restlessness:
                     await self._go_astray()
             except Again as why:
@@ -172,7 +222,7 @@ class StreamThread(Grouped):
         if now >= asked + self._session_seconds:
             raise Again("the answer has come too late")
         if answer.error_code:
-            self._refused(answer.error_code, answer.error_message)
+            self._refused(answer.error_code, answer.error_message, term if is_current else None)
         self.record.heartbeats += 1
         self._says_all, self._said = False, said
         if is_current and answer.member_epoch < self.epoch:
@@ -189,6 +239,7 @@ class StreamThread(Grouped):
             self._keeps(asked, term if is_current else None, is_told=answer.active_tasks is not None)
         self._unheard_since = 0.0
         until = self._heard_until if is_current else None
+        self.record.member_ids[self.name] = self.member_id
         self.record.runs(self.name, self.process_id, self.active, self.copies, now, until)
 
     def _keeps(self, asked: float, term: int | None, *, is_told: bool) -> None:
@@ -205,10 +256,12 @@ class StreamThread(Grouped):
     def _session_seconds(self) -> float:
         return self.session_ms * SHARE_OF_SESSION / 1000
 
-    def _refused(self, code: int, message: str | None) -> None:
+    def _refused(self, code: int, message: str | None, term: int | None) -> None:
         """Take note of the error of a heartbeat. Raises Again."""
         if code in FENCED:
-            self._is_fenced()
+            self._is_fenced(term)
+            if self._haunts.random() < 0.5:
+                self._begin_anew()
         elif code not in ELSEWHERE:
             self.record.object(f"heartbeat: {self.member_id} was told {ErrorCode(code).name}: {message}")
         self.refused(code)
@@ -217,7 +270,7 @@ class StreamThread(Grouped):
         """Take what is new at once, where nothing has to be given up before."""
         self.target = active, copies
         if not (self.active - active or self.copies - copies):
-            self.active, self.copies = active, copies
+            self._take(active, copies)
             self._revoked_at = 0.0
         elif not self._revoked_at:
             # One in eight gives nothing up, and heartbeats on: its coordinator has to fence it.
@@ -227,15 +280,129 @@ class StreamThread(Grouped):
             deadline = self._unheard_since + self.rebalance_ms * SHARE_OF_SESSION / 1000
             self.record.is_to_revoke(self.name, deadline)
 
+    def _take(self, active: frozenset[Held], copies: frozenset[Held]) -> None:
+        self._asks = self._asks or bool(active - self.active)
+        self._since = {task: self._since.get(task, self.epoch) for task in sorted(active)}
+        self.active, self.copies = active, copies
+
     async def _reconcile(self) -> None:
         """Give up what has to be, once its processing has ended, and take the rest. Raises Again."""
         if not self._revoked_at or self.loop.time() < self._revoked_at or self.target is None:
             return
+        goes = sorted(self.active - self.target[0])
+        for task in goes if not self.is_calm and self._commits.random() < 0.5 else ():
+            await self._commit(task, self.epoch)
+        self._left = [*self._left, *((task, self.epoch) for task in goes)][-LEFT_MAX:]
         active, copies = self.target
         self.record.drops(self.name, self.active - active, self.copies - copies)
-        self.active, self.copies = active, copies
+        self._take(active, copies)
         self._revoked_at = 0.0
         await self._beat()
+
+    # --- offsets ------------------------------------------------------------------------------------------------
+
+    async def _work(self) -> None:
+        """Ask where to go on, commit, and let zombies do so. Raises Again."""
+        if self._asks and self.active:
+            await self._fetch_offset(self._commits.choice(sorted(self.active)))
+        if self.is_calm:
+            return
+        if self.active and self._commits.random() < 0.3:
+            await self._commit(self._commits.choice(sorted(self.active)), self.epoch)
+        await self._commit_late()
+        if self._zombies and self._haunts.random() < 0.25:
+            await self._haunt(self._haunts.choice(self._zombies))
+
+    async def _fetch_offset(self, task: Held) -> None:
+        """Raises Again."""
+        topic_id = self.topic_id(READS[task[0]])
+        if topic_id is None:
+            return
+        asked, address = self.loop.time(), await self.find()
+        term = self.leads(address)
+        group = OffsetFetchRequestGroup(
+            self.group_id, self.member_id, self.epoch, [OffsetFetchRequestTopics("", topic_id, [task[1]])]
+        )
+        answer = (await self.call(OffsetFetchRequest("", [], [group]), OffsetFetchResponse)).groups[0]
+        if answer.error_code:
+            self.refused(answer.error_code)
+        told = answer.topics[0].partitions[0]
+        if told.error_code:
+            self.refused(told.error_code)
+        self._asks = False
+        if term is not None and term == self.leads(address):
+            self.record.told(self.name, (topic_id, task[1]), int(told.committed_offset), asked)
+
+    async def _commit_late(self) -> None:
+        """Commit in an epoch that it has left: what was on its way meanwhile. Raises Again."""
+        while self._left and self.epoch > self._left[0][1]:
+            task, epoch = self._left.pop(0)
+            if self._commits.random() < 0.4:
+                await self._commit(task, epoch)
+        former = [task for task in sorted(self._since) if self._since[task] < self.epoch]
+        if former and self._commits.random() < 0.1:
+            task = self._commits.choice(former)
+            await self._commit(task, self._commits.randint(self._since[task], self.epoch - 1))
+
+    async def _commit(self, task: Held, epoch: int) -> None:
+        """Commit a number that is nobody else's. Raises Again."""
+        address = await self.find()
+        term, own_epoch, since = self.leads(address), self.epoch, self._since.get(task)
+        attempt, code = await self._send_commit(task, epoch, self.member_id)
+        is_due = since is not None and since <= epoch and self._since.get(task) == since
+        if code == ErrorCode.STALE_MEMBER_EPOCH and is_due and term is not None and term == self.leads(address):
+            has = f"has had {task_text(task)} since {since}"
+            self.record.object(f"refused-commit: {self.member_id} {has}, and may not commit in {epoch}")
+        if code:
+            self.refused(code)
+        self.record.committed(self.name, task, attempt, self.loop.time(), is_left=epoch < own_epoch)
+
+    async def _send_commit(self, task: Held, epoch: int, member_id: str) -> tuple[Attempt, int]:
+        """Commit an offset of the topic that a task reads; returns it with the error code. Raises Again."""
+        topic_id = self.topic_id(READS[task[0]])
+        if topic_id is None:
+            raise Again("its topic is not there")
+        attempt = self.record.register((topic_id, task[1])).write(
+            self._commits.randrange(1_000_000_000), self.loop.time(), epoch, member_id
+        )
+        topic = OffsetCommitRequestTopic("", topic_id, [OffsetCommitRequestPartition(task[1], attempt.offset)])
+        request = OffsetCommitRequest(self.group_id, epoch, member_id, None, -1, [topic])
+        answer = await self.call(request, OffsetCommitResponse, COMMIT_MS)
+        code = int(answer.topics[0].partitions[0].error_code)
+        attempt.is_refused = code in REFUSED
+        self.record.refused += attempt.is_refused
+        return attempt, code
+
+    # --- zombies ------------------------------------------------------------------------------------------------
+
+    async def _haunt(self, zombie: Zombie) -> None:
+        """Heartbeat or commit as a thread that this one was before. Raises Again."""
+        self.record.haunted += 1
+        if zombie.tasks and self._haunts.random() < 0.6:
+            task = self._haunts.choice(zombie.tasks)
+            attempt, code = await self._send_commit(task, zombie.epoch, zombie.member_id)
+            if not code:
+                self.record.committed_by_zombie(task, attempt, zombie.ended, self.loop.time())
+        elif zombie.member_id != self.member_id:
+            await self._beat_as(zombie)
+
+    async def _beat_as(self, zombie: Zombie) -> None:
+        """Heartbeat with a former epoch. Raises Again."""
+        address = await self.find()
+        term = self.leads(address)
+        request = StreamsGroupHeartbeatRequest(self.group_id, zombie.member_id, zombie.epoch)
+        answer = await self.call(request, StreamsGroupHeartbeatResponse, min(ANSWER_MS, self.session_ms // 2))
+        is_same = term is not None and term == zombie.gone_in and term == self.leads(address)
+        if not answer.error_code and is_same:
+            self.record.object(f"zombie-served: {zombie.member_id}, which was fenced in {zombie.epoch}")
+        if answer.error_code in FENCED and term == self.leads(address):
+            self._is_gone(zombie.member_id, term)
+
+    def _is_gone(self, member_id: str, term: int | None) -> None:
+        """The coordinator says that a zombie is no member: it has to stay so as long as this one leads."""
+        self._zombies = [
+            replace(known, gone_in=term) if known.member_id == member_id else known for known in self._zombies
+        ]
 
     # --- what they do -------------------------------------------------------------------------------------------
 
@@ -246,6 +413,7 @@ class StreamThread(Grouped):
                 await self._leave()
             case "crashes":
                 self.doing = "crashed"
+                self._becomes_zombie()
                 self.record.forgets(self.name)
                 await asyncio.sleep(self.random.choice((0.1, 1.0, 1.5 * self.session_ms / 1000)))
                 self._begin_anew()
@@ -256,11 +424,16 @@ class StreamThread(Grouped):
     async def _leave(self) -> None:
         """Leave, whether or not the coordinator hears it. Raises Again."""
         request = StreamsGroupHeartbeatRequest(self.group_id, self.member_id, LEAVES)
+        self._becomes_zombie()
         self.record.forgets(self.name)
         self._forget()
         self.doing = "leaves"
         try:
-            await self.call(request, StreamsGroupHeartbeatResponse, min(ANSWER_MS, self.session_ms // 2))
+            address = await self.find()
+            term = self.leads(address)
+            answer = await self.call(request, StreamsGroupHeartbeatResponse, min(ANSWER_MS, self.session_ms // 2))
+            if not answer.error_code and term == self.leads(address):
+                self._is_gone(request.member_id, term)
         finally:
             self._begin_anew()
         await asyncio.sleep(self.random.choice((0.0, 0.5, 1.5 * self.session_ms / 1000)))
@@ -316,7 +489,7 @@ class StreamedTopicChanger(Client):
 class Streams(Workload):
     """Two to five stream threads in two or three processes, and one client that changes their topics."""
 
-    share = 0.0
+    share = 0.03
 
     @classmethod
     def settings(cls, random: Random) -> dict[str, str]:
@@ -343,7 +516,7 @@ class Streams(Workload):
 
     def clients(self) -> Iterable[Client]:
         settings = self.shape.settings
-        self.record = TaskHoldings()
+        self.record = TaskHoldings(may_expire=settings.get("offsets.retention.minutes") is not None)
         self.record.objected = self.simulation.fail
         self.record.forgettings = lambda: self.simulation.events.counts["groups.expired"]
         self._seen: dict[str, Seen] = {}
@@ -352,7 +525,7 @@ class Streams(Workload):
         count = self.random.choice((2, 3, 4, 5))
         self.members = [self.as_client(StreamThread, f"thread{number}") for number in range(count)]
         for number, member in enumerate(self.members):
-            member.record, member.leads = self.record, self._leads
+            member.record, member.leads, member.topic_id = self.record, self._leads, self._topic_id
             member.topology = topology(self.shape.replication_factor)
             member.process_id = f"process{number % processes}"
             member.session_ms = int(settings["group.streams.session.timeout.ms"])
@@ -363,6 +536,10 @@ class Streams(Workload):
         self._asking.group_id = STREAMS_GROUP
         self.simulation.looking.append(self.after_step)
         return [*self.members, self._changer]
+
+    def _topic_id(self, name: str) -> bytes | None:
+        topic = self.simulation.invariants.image.topics.get(name)
+        return None if topic is None else bytes(topic.topic_id)
 
     # --- coordinators -------------------------------------------------------------------------------------------
 
@@ -440,6 +617,10 @@ class Streams(Workload):
             streams_given_up=record.given_up,
             streams_standbys=record.standbys,
             streams_promoted=record.promoted,
+            streams_commits=record.commits,
+            streams_commits_refused=record.refused,
+            streams_taken_over=record.late_taken,
+            streams_haunted=record.haunted,
             streams_missing_sources=record.statuses["MISSING_SOURCE_TOPICS"],
             streams_missing_internal=record.statuses["MISSING_INTERNAL_TOPICS"],
         )

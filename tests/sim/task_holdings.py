@@ -11,6 +11,9 @@ bytes, and its partition. Standbys are had likewise, and the threads of a proces
 | two-owners | the coordinator has a task active at two members, or has two of them as its target |
 | target-beside | a target has a task twice in one process |
 | target-lacks | a target of the group's epoch lacks an active task, or a standby that there is a process for |
+| stale-commit, refused-commit, lost-commit | as in `holdings`: an offset of a topic that a task reads (KIP-1251) |
+| stale-commit | or one of a member that was gone was taken, and the task was with another since |
+| zombie-served | a coordinator serves a member of which it has said before that it is none |
 | stuck-revocation | a member keeps what it has to give up for longer than its rebalance timeout, and is not fenced |
 | epoch-back, epoch-ahead, epoch-lost | as in `holdings` |
 | unbalanced | at the end a task has no member, or members have more than their share |
@@ -24,6 +27,7 @@ from typing import Final
 from kavka_broker.core.streams_group.configured_topology import ConfiguredTopology
 from kavka_broker.core.streams_group.state import StreamsGroup
 from kavka_broker.core.streams_group.tasks import Tasks
+from tests.sim.commits import Attempt
 from tests.sim.holdings import Held, Holdings, Seen
 
 REPLICAS: Final = "num.standby.replicas"
@@ -49,11 +53,13 @@ class Copies:
 class TaskHoldings(Holdings):
     """One group as its members see it, all together."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, *, may_expire: bool = False) -> None:
+        super().__init__(may_expire=may_expire)
         self._copies: dict[str, Copies] = {}
         self._copied: dict[str, set[Held]] = {}  # standbys that a process has ever had
-        self.standbys = self.promoted = 0
+        self.member_ids: dict[str, str] = {}  # of each thread, at present
+        self._takers: dict[Held, tuple[float, str]] = {}  # when a member got a task last, and its id
+        self.standbys = self.promoted = self.haunted = 0
         self.statuses = Counter[str]()  # that members were told
 
     def runs(
@@ -71,11 +77,13 @@ class TaskHoldings(Holdings):
         self.has(who, active, now, until)
         if until is None:
             return
+        got = self._claims[who].counted - had_active
+        self._takers |= dict.fromkeys(sorted(got), (now, self.member_ids.get(who, who)))
         mine = Copies(process, frozenset(copies))
         self._copies[who] = mine
         copied = self._copied.setdefault(process, set())
         self.standbys += len(mine.tasks - (frozenset() if before is None else before.tasks))
-        self.promoted += len((self._claims[who].counted - had_active) & copied)
+        self.promoted += len(got & copied)
         copied |= mine.tasks
         for other, theirs in self._copies.items():
             if theirs.process != process or not (self._claims[other].counts(now) and self._claims[who].counts(now)):
@@ -102,6 +110,16 @@ class TaskHoldings(Holdings):
     def forgets(self, who: str) -> None:
         super().forgets(who)
         self._copies.pop(who, None)
+
+    def committed_by_zombie(self, task: Held, attempt: Attempt, ended: float, now: float) -> None:
+        """A commit of a member that was gone since `ended` was acknowledged. One that has joined again under its id has
+        what it had.
+        """
+        attempt.ended = now
+        taken, taker = self._takers.get(task, (0.0, ""))
+        if ended < taken < attempt.began and taker != attempt.member_id:
+            what = f"{attempt.member_id} committed {task_text(task)} in {attempt.generation}, {taker} has it"
+            self.object(f"stale-commit: {what}")
 
     # --- the coordinator ----------------------------------------------------------------------------------------
 

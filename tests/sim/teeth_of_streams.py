@@ -10,7 +10,8 @@ from kavka_broker.coordinator.groups.streams_groups import StreamsGroups
 from kavka_broker.core.group import image
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.records import KeyedRecord
-from kavka_broker.core.streams_group import assignor, heartbeat, reconciliation, records, standbys
+from kavka_broker.core.streams_group import assignor, committing, heartbeat, reconciliation, records, standbys
+from kavka_broker.core.streams_group.checks import StreamsHeartbeat
 from kavka_broker.core.streams_group.configured_topology import ConfiguredTopology
 from kavka_broker.core.streams_group.heartbeat import StreamsChange
 from kavka_broker.core.streams_group.processes import Processes
@@ -171,3 +172,39 @@ def standbys_are_given_up_early(patch: Patch) -> None:
         return place(processes, active, first, *rest)
 
     patch.setattr(assignor, "place_standbys", lazily)
+
+
+@tooth("a stream thread that has left is a member again when it heartbeats", "pause lost_answer", 10,
+       workloads="streams", hectic=True)  # fmt: skip
+def zombies_come_back(patch: Patch) -> None:
+    sender = heartbeat._sender
+
+    def believing(group: StreamsGroup, beat: StreamsHeartbeat) -> tuple[StreamsMember, bool]:
+        if beat.joins or beat.member_id in group.members:
+            return sender(group, beat)
+        return StreamsMember(beat.member_id, epoch=beat.epoch), False
+
+    patch.setattr(heartbeat, "_sender", believing)
+
+
+@tooth("an offset of a stream thread that is no member any more is taken", "pause", 10,
+       workloads="streams", hectic=True)  # fmt: skip
+def offsets_of_zombies_are_taken(patch: Patch) -> None:
+    check = committing.check_committer
+
+    def only_members(group: StreamsGroup, epoch: int, member_id: str, version: int, places: Any) -> None:
+        if member_id in group.members:
+            check(group, epoch, member_id, version, places)
+
+    patch.setattr(committing, "check_committer", only_members)
+
+
+@tooth("an offset is taken in any epoch that its stream thread was in", "pause", 40, workloads="streams", hectic=True)
+def offsets_of_any_epoch_are_taken(patch: Patch) -> None:
+    patch.setattr(committing, "_since", lambda member, part, partition: 0)
+
+
+@tooth("an offset is taken in the epoch of its stream thread alone, and not in earlier ones (as before KIP-1251)",
+       "pause lost_answer", 10, workloads="streams", hectic=True)  # fmt: skip
+def offsets_of_earlier_epochs_are_refused(patch: Patch) -> None:
+    patch.setattr(committing, "_since", lambda member, part, partition: member.epoch)
