@@ -2,13 +2,15 @@
 
 - Without share.version 1 it is UNSUPPORTED_VERSION. A request without a group or a member id is INVALID_REQUEST.
 - A session names the partitions: epoch 0 opens it, each request has the next epoch, and -1 ends it, as the end of its
-  connection does. Records that its member holds are available again then. Beyond group.share.max.share.sessions it is
+  connection does. Records that its member holds are available again then. One request of a session is served at a
+  time: another one meanwhile is INVALID_SHARE_SESSION_EPOCH. Beyond group.share.max.share.sessions it is
   SHARE_SESSION_LIMIT_REACHED.
 - Records are acquired in batches, for share.record.lock.duration.ms, until there are `max_records`; a batch is divided
   where more records would be in flight than share.partition.max.record.locks. Mode 1 acquires no record more than
   `max_records` (KIP-1206). One that is delivered share.delivery.count.limit times and not accepted is archived.
-- Answered when `min_bytes` can be read, when a partition has an error, or after `max_wait_ms`; with read_committed
-  nothing behind the last stable offset, and nothing of aborted transactions, which Apache Kafka sends and archives too.
+- Answered when `min_bytes` can be read, when a partition has an error (of 1,000 at most), or after `max_wait_ms`;
+  with read_committed nothing behind the last stable offset, and nothing of aborted transactions, which Apache Kafka
+  sends and archives too.
 - Acknowledgements are taken first, and answered when the share coordinator has them; with `is_renew_ack` nothing is
   fetched (KIP-1222). The first request of a session has none: INVALID_REQUEST.
 - A client over its quota gets no records, and its connection is muted.
@@ -77,9 +79,19 @@ async def share_fetch(request: ShareFetchRequest, broker: Broker, client: Client
         if error.code is ErrorCode.SHARE_SESSION_LIMIT_REACHED:  # so that the client does not ask again at once
             await asyncio.sleep(min(max(request.max_wait_ms, 0), LIMITED_WAIT_MS_MAX) / 1000)
         return ShareFetchResponse(error_code=error.code, error_message=error.message or None)
+    try:
+        return await serve(request, session, broker, client)
+    finally:
+        session.is_busy = False
+
+
+async def serve(
+    request: ShareFetchRequest, session: ShareSession, broker: Broker, client: Client
+) -> ShareFetchResponse:
+    """Take what a member says of records, and acquire others for it."""
     refuses = refusal_of(broker, client)
     said = await broker.slices.whole(said_in(request.topics, Cost()))
-    begun = await begin_all(key, said, refuses, broker, renews=request.is_renew_ack)
+    begun = await begin_all(session.key, said, refuses, broker, renews=request.is_renew_ack)
     outcome = Outcome()
     if request.share_session_epoch != FINAL_EPOCH and not request.is_renew_ack:
         outcome = await fetch(request, session, refuses, broker, client)
@@ -104,15 +116,23 @@ def check(request: ShareFetchRequest) -> None:
 def enter(request: ShareFetchRequest, key: SessionKey, broker: Broker, client: Client) -> Work[ShareSession]:
     """Raises BrokerError where the session or its epoch is wrong."""
     cost = Cost()
-    added: list[Place] = []
-    forgotten: list[Place] = []
+    added: dict[Place, None] = {}
+    forgotten: dict[Place, None] = {}
     for topic in request.topics:
-        added += [(bytes(topic.topic_id), partition.partition_index) for partition in topic.partitions]
-        if cost.add(1 + len(topic.partitions) // 2):
+        topic_id = bytes(topic.topic_id)
+        for partition in topic.partitions:
+            added[topic_id, partition.partition_index] = None
+            if cost.add(1):
+                yield
+        if cost.add(1):
             yield
     for gone in request.forgotten_topics_data:
-        forgotten += [(bytes(gone.topic_id), index) for index in gone.partitions]
-        if cost.add(1 + len(gone.partitions) // 2):
+        topic_id = bytes(gone.topic_id)
+        for index in gone.partitions:
+            forgotten[topic_id, index] = None
+            if cost.add(1):
+                yield
+        if cost.add(1):
             yield
     on_lost = None if client.peer is None else client.peer.on_lost
     return broker.as_broker.sharing.fetches.enter(key, request.share_session_epoch, added, forgotten, on_lost)

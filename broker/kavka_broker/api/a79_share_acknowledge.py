@@ -47,15 +47,18 @@ async def share_acknowledge(
         key = check_member(request.group_id, request.member_id)
         if request.share_session_epoch == INITIAL_EPOCH:
             raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        session = shares.sessions.resume(key, request.share_session_epoch)
+        session = shares.resume(key, request.share_session_epoch)
     except BrokerError as error:
         return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message or None)
-    said = await broker.slices.whole(said_in(request.topics, Cost()))
-    refuses = refusal_of(broker, client)
-    problems = await settled(await begin_all(key, said, refuses, broker, renews=request.is_renew_ack))
-    if request.share_session_epoch == FINAL_EPOCH:
-        shares.leave(session)
-    return await broker.slices.whole(answer(request, problems, broker, client))
+    try:
+        said = await broker.slices.whole(said_in(request.topics, Cost()))
+        refuses = refusal_of(broker, client)
+        problems = await settled(await begin_all(key, said, refuses, broker, renews=request.is_renew_ack))
+        if request.share_session_epoch == FINAL_EPOCH:
+            shares.leave(session)
+        return await broker.slices.whole(answer(request, problems, broker, client))
+    finally:
+        session.is_busy = False
 
 
 def answer(

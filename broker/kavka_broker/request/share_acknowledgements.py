@@ -5,6 +5,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from kavka_broker.coordinator.share.share_fetches import Refuses
+from kavka_broker.coordinator.share.share_leader import ShareLeader
 from kavka_broker.core.metadata.image.features import SHARE_VERSION
 from kavka_broker.core.share.sessions import SessionKey
 from kavka_broker.core.share.share_partition import Acknowledgement
@@ -68,13 +69,21 @@ async def begin_all(
     renews: bool,
 ) -> dict[Place, Begun]:
     """Take what a member says of partitions' records: no fetch acquires them meanwhile, and none could have before."""
-    may_renew = renews and broker.as_broker.sharing.fetches.settings(key.group_id).renew_acknowledge_enable
-    tasks: list[asyncio.Task[Begun]] = []
+    fetches = broker.as_broker.sharing.fetches
+    may_renew = renews and fetches.settings(key.group_id).renew_acknowledge_enable
+    begun: dict[Place, Begun] = {}
+    refused: dict[tuple[ErrorCode, str | None], BrokerError] = {}
     async for some in broker.slices.in_turns(list(said.items()), PLACES_PER_TURN):
+        tasks: dict[Place, asyncio.Task[Begun]] = {}
         for place, of_place in some:
-            work = _begin(key, place, of_place, refuses, broker, may_renew=may_renew)
-            tasks.append(asyncio.ensure_future(work))
-    return dict(zip(said, await asyncio.gather(*tasks), strict=True))
+            try:
+                leader = fetches.acknowledged_at(key, place, refuses)
+            except BrokerError as error:  # at once, and one for all: a request may name very many
+                begun[place] = refused.setdefault((error.code, error.message), error.as_value())
+                continue
+            tasks[place] = asyncio.ensure_future(_begin(key, leader, of_place, may_renew=may_renew))
+        begun |= zip(tasks, await asyncio.gather(*tasks.values()), strict=True)
+    return begun
 
 
 async def settled(begun: Mapping[Place, Begun]) -> dict[Place, BrokerError | None]:
@@ -89,17 +98,8 @@ async def settled(begun: Mapping[Place, Begun]) -> dict[Place, BrokerError | Non
     return problems
 
 
-async def _begin(
-    key: SessionKey,
-    place: Place,
-    said: Sequence[Acknowledgement],
-    refuses: Refuses | None,
-    broker: Broker,
-    *,
-    may_renew: bool,
-) -> Begun:
+async def _begin(key: SessionKey, leader: ShareLeader, said: Sequence[Acknowledgement], *, may_renew: bool) -> Begun:
     try:
-        fetches = broker.as_broker.sharing.fetches
-        return await fetches.begin_acknowledging(key, place, said, refuses, may_renew=may_renew)
+        return await leader.begin_acknowledging(key.member_id, said, may_renew=may_renew)
     except BrokerError as error:
         return error.as_value()

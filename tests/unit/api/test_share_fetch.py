@@ -37,6 +37,7 @@ from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.protocol.uuids import to_text
+from kavka_broker.request import share_acknowledgements
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.waiting import until
 from tests.unit.api.transactions import end, write
@@ -303,6 +304,79 @@ def test_what_names_no_member_is_refused(tmp_path: Path, options: dict[str, Any]
     async def scenario(inside: InProcess, member: Member) -> None:
         del inside
         assert (await member.fetch(**options)).error_code == ErrorCode.INVALID_REQUEST
+
+    play(tmp_path, scenario)
+
+
+def test_an_answer_has_a_bounded_number_of_errors_and_the_next_has_others(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A session may name 200,000 partitions that are not there, and ask with 68 bytes."""
+    monkeypatch.setattr(share_fetches, "REFUSED_MAX", 3)
+
+    async def scenario(inside: InProcess, member: Member) -> None:
+        unknown = asked.FetchTopic(bytes(15) + b"x", [asked.FetchPartition(index) for index in range(5)])
+        real = asked.FetchTopic(member.topic_id, [asked.FetchPartition(0)])
+        first = await member.fetch(topics=[unknown, real])
+        assert [part.partition_index for part in first.responses[0].partitions] == [0, 1, 2]
+        second = await member.fetch()
+        errors = {part.partition_index: part.error_code for topic in second.responses for part in topic.partitions}
+        assert {3, 4} <= errors.keys(), "those that have not been looked at come first"
+        fetches = inside.broker.as_broker.sharing.fetches
+        await until(lambda: any(leader.window is not None for leader in fetches.share_partitions))
+        answers = [second, await member.fetch()]
+        parts = [part for answer in answers for topic in answer.responses for part in topic.partitions]
+        assert any(part.acquired_records for part in parts)
+
+    play(tmp_path, scenario)
+
+
+def test_what_is_said_of_partitions_that_are_not_there_begins_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A task for each of 30,000 partitions of one request took 50 MB, and to await them all 39 ms of the loop."""
+    begun: list[Any] = []
+    begin = share_acknowledgements._begin
+
+    async def count(*details: Any, **options: Any) -> Any:
+        begun.append(details)
+        return await begin(*details, **options)
+
+    monkeypatch.setattr(share_acknowledgements, "_begin", count)
+
+    async def scenario(inside: InProcess, member: Member) -> None:
+        assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        accepted = [said.AcknowledgementBatch(0, 2, [ACCEPT])]
+        unknown = said.AcknowledgeTopic(
+            bytes(15) + b"x", [said.AcknowledgePartition(index, accepted) for index in range(120)]
+        )
+        real = said.AcknowledgeTopic(member.topic_id, [said.AcknowledgePartition(0, accepted)])
+        request = said.ShareAcknowledgeRequest("g", member.name, member.next_epoch(), topics=[unknown, real])
+        answer = await member.client.call(request, ShareAcknowledgeResponse, 2)
+        codes = [part.error_code for topic in answer.responses for part in topic.partitions]
+        assert sorted(codes) == [0, *[ErrorCode.UNKNOWN_TOPIC_ID] * 120]
+        assert len(begun) == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_session_serves_one_request_at_a_time(tmp_path: Path) -> None:
+    """Otherwise each connection of one member has an answer about all partitions of the session."""
+
+    async def scenario(inside: InProcess, member: Member) -> None:
+        assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
+        waiting = asyncio.ensure_future(member.fetch(wait_ms=60_000))
+        session = inside.broker.as_broker.sharing.fetches.sessions.by_key[SessionKey("g", member.name)]
+        await until(lambda: session.is_busy)
+        other = Member(await inside.connect(), member.topic_id)
+        other.name, other.epoch = member.name, member.epoch
+        busy = ErrorCode.INVALID_SHARE_SESSION_EPOCH
+        assert (await other.fetch(wait_ms=0)).error_code == busy
+        other.epoch = member.epoch
+        assert await other.acknowledge(0, 2, 1) == busy
+        produce(inside, 1)
+        assert (await waiting).error_code == 0
+        assert await member.acknowledge(0, 2, 1) == 0
 
     play(tmp_path, scenario)
 

@@ -7,7 +7,7 @@ request, or with its connection; what its member has acquired is available again
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -17,7 +17,7 @@ from kavka_broker.coordinator.share.share_leader import NOTHING, Fetched, InFlig
 from kavka_broker.coordinator.share.share_state_client import Place, ShareStateClient
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.share.sessions import INITIAL_EPOCH, SessionKey, ShareSession, ShareSessions
-from kavka_broker.core.share.share_partition import Acknowledgement, Acquisition
+from kavka_broker.core.share.share_partition import Acquisition
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import Cost, Work
@@ -34,6 +34,10 @@ SHARE_PARTITIONS_MAX: Final = 20_000
 FETCH_COST: Final = 250
 """The cost of a share partition with records, of a slice."""
 PLACE_COST: Final = 12
+REFUSED_MAX: Final = 1_000
+"""Partitions of one answer that have an error: a session may name very many that are not there. The others come first
+next time.
+"""
 LOAD_AGAIN_MS: Final = 200
 """Between the first two attempts to read a share partition; the pause doubles up to one of the next."""
 PASSING_AGAIN_MS: Final = 1_000
@@ -66,6 +70,15 @@ class Outcome:
         self.refused: dict[Place, BrokerError] = {}
         self.size_bytes = 0
         self.is_unfinished = False  # whether the next look may find something though nothing comes
+
+    @property
+    def is_full_of_errors(self) -> bool:
+        return len(self.refused) >= REFUSED_MAX
+
+    @property
+    def served(self) -> Iterable[Place]:
+        """The partitions behind which the others come first next time."""
+        return [*self.fetched, *self.refused] if self.is_full_of_errors else list(self.fetched)
 
 
 class ShareFetches:
@@ -126,8 +139,8 @@ class ShareFetches:
         self,
         key: SessionKey,
         epoch: int,
-        added: Sequence[Place],
-        forgotten: Sequence[Place],
+        added: Iterable[Place],
+        forgotten: Iterable[Place],
         on_lost: list[Callable[[], None]] | None,
     ) -> ShareSession:
         """Open the session of a share fetch, or go on with it. It ends with its connection, which calls `on_lost`.
@@ -135,14 +148,23 @@ class ShareFetches:
         Raises BrokerError.
         """
         if epoch != INITIAL_EPOCH:
-            return self.sessions.resume(key, epoch, added, forgotten)
+            return self.resume(key, epoch, added, forgotten)
         if (before := self.sessions.by_key.get(key)) is not None:
             self.leave(before)
         session = self.sessions.open(key, added)
+        session.is_busy = True
         if on_lost is not None:
             end = partial(self.leave, session)
             on_lost.append(end)
             session.on_close = partial(_remove, on_lost, end)
+        return session
+
+    def resume(
+        self, key: SessionKey, epoch: int, added: Iterable[Place] = (), forgotten: Iterable[Place] = ()
+    ) -> ShareSession:
+        """Go on with a session; it is busy until its request is answered. Raises BrokerError."""
+        session = self.sessions.resume(key, epoch, added, forgotten)
+        session.is_busy = True
         return session
 
     def leave(self, session: ShareSession) -> None:
@@ -197,22 +219,14 @@ class ShareFetches:
 
     # --- acknowledgements ---------------------------------------------------------------------------------------
 
-    async def begin_acknowledging(
-        self,
-        key: SessionKey,
-        place: Place,
-        said: Sequence[Acknowledgement],
-        refuses: Refuses | None,
-        *,
-        may_renew: bool = True,
-    ) -> "asyncio.Future[ErrorCode] | None":
-        """Take what a member says of a partition's records, as `ShareLeader` does. Raises BrokerError."""
+    def acknowledged_at(self, key: SessionKey, place: Place, refuses: Refuses | None) -> ShareLeader:
+        """Return the share partition that takes what a member says of its records. Raises BrokerError."""
         self._lead(place, refuses)
         leader = self._leaders.get((key.group_id, place))
         if leader is None or leader.window is None:
             # Another broker, or another run of this one, has given these records out: they are not acquired here.
             raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The records are not acquired from this broker.")
-        return await leader.begin_acknowledging(key.member_id, said, may_renew=may_renew)
+        return leader
 
     # --- fetches ------------------------------------------------------------------------------------------------
 
@@ -280,9 +294,9 @@ class ShareFetches:
                 room -= sum(part.last_offset - part.first_offset + 1 for part in fetched.acquired)
             if cost.add(FETCH_COST if fetched.acquired or fetched.is_unfinished else PLACE_COST):
                 yield
-            if room <= 0 or outcome.size_bytes >= wanted.bytes_max:
+            if room <= 0 or outcome.size_bytes >= wanted.bytes_max or outcome.is_full_of_errors:
                 break
-        for place in outcome.fetched:
+        for place in outcome.served:
             session.served(place)
         return outcome
 

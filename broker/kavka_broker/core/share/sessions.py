@@ -37,11 +37,12 @@ class ShareSession:
     has none that `places` has not; records of a partition that is taken out are the member's until their locks end.
     """
 
-    __slots__ = ("acquired_from", "epoch", "key", "on_close", "places")
+    __slots__ = ("acquired_from", "epoch", "is_busy", "key", "on_close", "places")
 
     def __init__(self, key: SessionKey) -> None:
         self.key = key
         self.epoch = 1
+        self.is_busy = False  # with a request: others of the same session, on other connections, are refused
         self.places: dict[Place, None] = {}
         self.acquired_from: dict[Place, None] = {}  # of which the member may hold records
         self.on_close: Callable[[], None] = lambda: None
@@ -102,7 +103,7 @@ class ShareSessions:
             raise BrokerError(ErrorCode.SHARE_SESSION_NOT_FOUND)
         if epoch == FINAL_EPOCH:
             return session
-        if epoch != session.epoch:
+        if epoch != session.epoch or session.is_busy:
             raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
         self._alter(session, dict.fromkeys(added), set(forgotten))
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
