@@ -49,7 +49,7 @@ from tests.sim.node import (
     Node,
     traceback_of,
 )
-from tests.sim.outdated import is_outdated
+from tests.sim.outdated import OutdatedImages
 from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
@@ -157,7 +157,7 @@ class Simulation:
         self.sent_once = 0  # records that an occasion has sent
         self._ended = self.loop.create_future()
         self.events.failed = self.fail
-        self.events.is_outdated = partial(is_outdated, self)
+        self.events.is_outdated = OutdatedImages(self).is_outdated
         self.events.listeners["isr.proposed"] = [partial(joins_complete, self.invariants)]
         self.events.listeners["connection.closed"] = [self.events.closed]
         self.nodes = [self._make_node(node_id) for node_id in range(1, shape.nodes + 1)]

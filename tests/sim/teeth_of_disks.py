@@ -178,3 +178,9 @@ def outdated_for_good(patch: Patch) -> None:
 
     patch.setattr(OutdatedImage, "told", told)
     patch.setattr(OutdatedImage, "replayed", lambda *_, **__: None)
+
+
+@tooth("a broker that cannot note that it is fenced goes on naming itself as leader", "full_disk", 10,
+       broker_session_timeout_ms="2000", broker_heartbeat_interval_ms="200")  # fmt: skip
+def outdated_unknown(patch: Patch) -> None:
+    patch.setattr(OutdatedImage, "told", lambda *_, **__: None)
