@@ -176,7 +176,7 @@ def named_in(archive: Path) -> str:
 
 
 def second_name(archive: Path) -> tuple[str, str] | None:
-    """Return the name that an archive of the Dockerfile says, and the other that a roll takes; None for other images."""
+    """Return the name that an archive of the Dockerfile says, and the other for a roll; None for other images."""
     if archive.stem not in TARGETS:
         return None
     name = named_in(archive)

@@ -48,8 +48,7 @@ NOBODY_MS_MAX = 1_000
     MetadataRequest,
     MetadataResponse,
     versions=(0, 13),
-    each=(Each("topics", "topics", per_turn=100),),
-    once=("topics",),
+    each=(Each("topics", "topics", per_turn=100, once=True),),
 )
 async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
     await broker.suspects.cleared()

@@ -47,7 +47,7 @@ NOTHING = OffsetCommitValue(offset=-1)
 
 
 EACH = (
-    Each("groups.topics.partition_indexes", "groups.topics.partitions", per_turn=100),
+    Each("groups.topics.partition_indexes", "groups.topics.partitions", per_turn=100, once=True),
     Each("topics.partition_indexes", "topics.partitions", per_turn=100),
 )
 
@@ -73,7 +73,7 @@ def offsets_of(group_id: str, broker: Broker, *, is_stable: bool) -> Committed:
     return Committed(group_id, shard.offsets(group_id), shard.image.staged, is_stable)
 
 
-@api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH, once=("groups",))
+@api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
 def offset_fetch(
     request: OffsetFetchRequest, broker: Broker, client: Client
 ) -> OffsetFetchResponse | asyncio.Task[OffsetFetchResponse]:

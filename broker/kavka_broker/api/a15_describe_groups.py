@@ -32,8 +32,7 @@ MEMBER_COST = 2  # of a slice
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     versions=(0, 6),
-    each=(Each("groups", "groups", per_turn=100),),
-    once=("groups",),
+    each=(Each("groups", "groups", per_turn=100, once=True),),
 )
 def describe_groups(
     request: DescribeGroupsRequest, broker: Broker, client: Client

@@ -41,8 +41,7 @@ from kavka_broker.request.split_requests import Each
     DescribeConfigsResponse,
     versions=(1, 4),
     on=BOTH,
-    each=(Each("resources", "results", per_turn=20),),
-    once=("resources",),
+    each=(Each("resources", "results", per_turn=20, once=True),),
 )
 def describe_configs(request: DescribeConfigsRequest, broker: Broker, client: Client) -> DescribeConfigsResponse:
     del client

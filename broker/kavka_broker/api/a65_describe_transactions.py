@@ -25,8 +25,7 @@ from kavka_broker.request.split_requests import Each
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     versions=(0, 0),
-    each=(Each("transactional_ids", "transaction_states", per_turn=100),),
-    once=("transactional_ids",),
+    each=(Each("transactional_ids", "transaction_states", per_turn=100, once=True),),
 )
 def describe_transactions(
     request: DescribeTransactionsRequest, broker: Broker, client: Client

@@ -38,8 +38,7 @@ NAMES_PER_COST = 4  # that are sorted
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     versions=(0, 1),
-    each=(Each("group_ids", "groups", per_turn=100),),
-    once=("group_ids",),
+    each=(Each("group_ids", "groups", per_turn=100, once=True),),
 )
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, broker: Broker, client: Client

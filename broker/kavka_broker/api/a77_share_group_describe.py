@@ -35,8 +35,7 @@ NAMES_PER_COST = 4  # that are sorted
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     versions=(1, 1),
-    each=(Each("group_ids", "groups", per_turn=100),),
-    once=("group_ids",),
+    each=(Each("group_ids", "groups", per_turn=100, once=True),),
 )
 async def share_group_describe(
     request: ShareGroupDescribeRequest, broker: Broker, client: Client

@@ -35,8 +35,7 @@ NAMES_PER_COST = 4  # that are sorted
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     versions=(0, 0),
-    each=(Each("group_ids", "groups", per_turn=100),),
-    once=("group_ids",),
+    each=(Each("group_ids", "groups", per_turn=100, once=True),),
 )
 async def streams_group_describe(
     request: StreamsGroupDescribeRequest, broker: Broker, client: Client

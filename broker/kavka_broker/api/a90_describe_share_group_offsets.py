@@ -43,8 +43,7 @@ Asked = Mapping[str, Iterable[int]]
     DescribeShareGroupOffsetsRequest,
     DescribeShareGroupOffsetsResponse,
     versions=(0, 1),
-    each=(Each("groups.topics.partitions", "groups.topics.partitions", per_turn=500),),
-    once=("groups",),
+    each=(Each("groups.topics.partitions", "groups.topics.partitions", per_turn=500, once=True),),
 )
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, broker: Broker, client: Client

@@ -120,7 +120,6 @@ def api(
     refuses: Refuses | None = None,
     is_local: Callable[[Any], bool] | None = None,
     unstable: int | None = None,
-    once: tuple[str, ...] = (),
 ) -> Callable[[H], H]:
     """Register a handler for the versions `low..high` (both included) of a request.
 
@@ -135,8 +134,7 @@ def api(
     request may have at most `FORWARDED_BYTES_MAX`. `refuses`: what a broker says of a forwarded request by what it
     alone knows, as how its client is connected. `is_local`: which forwarded requests the node that is asked decides.
 
-    `unstable`: the newest version, which is served where `unstable.api.versions.enable` is on. `once`: the arrays whose
-    equal elements are handled once, as the answer to each may be long.
+    `unstable`: the newest version, which is served where `unstable.api.versions.enable` is on.
     """
 
     def register(handle: H) -> H:
@@ -164,7 +162,7 @@ def api(
             refuses,
             is_local,
             unstable,
-            once,
+            tuple(elements.outermost for elements in each if elements.once),
         )
         return handle
 

@@ -24,7 +24,8 @@ Path = tuple[str, ...]  # names of array attributes, the outermost first
 class Each:
     """The place of a request's elements and of its answer's; `per_turn` are handled in one turn of the loop.
 
-    Decided parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
+    Of an outermost array whose equal elements are handled `once`, elements that are named again are dropped. Decided
+    parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
     again without harm: they share the wait for the disks of a majority.
     """
 
@@ -32,6 +33,11 @@ class Each:
     answered: str
     per_turn: int
     together: bool = False
+    once: bool = False
+
+    @property
+    def outermost(self) -> str:
+        return self.asked.partition(".")[0]
 
     def parts(self, request: Message) -> Iterator[Message]:
         """Requests of at most `per_turn` elements, made one by one; the request itself if it has no more."""
@@ -39,7 +45,7 @@ class Each:
             yield part
 
     def has_elements(self, request: Message) -> bool:
-        return bool(getattr(request, self.asked.partition(".")[0]))
+        return bool(getattr(request, self.outermost))
 
     def joined(self, answers: Iterable[Message]) -> Message:
         """The joined answer; the answer of a wholly refused part is the answer to all."""

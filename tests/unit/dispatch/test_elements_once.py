@@ -1,4 +1,4 @@
-"""An element that is named again and again in a request is answered once: its answer may be much longer than its name."""
+"""An element that a request names again is answered once: its answer may be much longer than its name."""
 
 import asyncio
 from pathlib import Path
