@@ -86,9 +86,9 @@ class Topics:
         assert isinstance(leader, int)
         return leader
 
-    def coordinator(self, topic: str) -> int:
+    def coordinator(self, topic: str, name: str = NAME) -> int:
         """The broker that coordinates the application's transactions, or its group."""
-        return self.leader(topic, partition_of(NAME, len(metadata(self._admin).topics[topic].partitions)))
+        return self.leader(topic, partition_of(name, len(metadata(self._admin).topics[topic].partitions)))
 
     def committed(self) -> int:
         """How many records the group has behind it, of those that are stable."""

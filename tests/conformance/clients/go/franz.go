@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"strings"
 
 	"github.com/twmb/franz-go/pkg/kerr"
 	"github.com/twmb/franz-go/pkg/kgo"
@@ -17,7 +18,7 @@ type franz struct {
 
 func newFranz(ctx context.Context, bootstrap, topic string) (client, error) {
 	made, err := kgo.NewClient(
-		kgo.SeedBrokers(bootstrap), kgo.TransactionalID(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
+		kgo.SeedBrokers(strings.Split(bootstrap, ",")...), kgo.TransactionalID(topic), kgo.RecordPartitioner(kgo.ManualPartitioner()),
 	)
 	if err != nil {
 		return nil, err
@@ -32,6 +33,10 @@ func (one *franz) begin(value string) error {
 	}
 	record := &kgo.Record{Topic: one.topic, Value: []byte(value)}
 	return one.client.ProduceSync(one.ctx, record).FirstErr()
+}
+
+func (one *franz) close() {
+	one.client.Close()
 }
 
 // The session of franz-go sends the offsets of what it has read; these are not, so the requests are its client's.

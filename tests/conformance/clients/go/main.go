@@ -1,6 +1,7 @@
 // Clients in Go in transactions: commit, abort, offsets, and a producer that the next one fences.
 //
 //	clients franz|sarama BOOTSTRAP TOPIC
+//	clients write franz|sarama BOOTSTRAP INPUT OUTPUT ID
 //
 // Prints JSON: what franz-go reads of the committed records, the group's offset after each of the transactions, and the
 // error of the former producer. kafka-go is left out: it writes no transactions, and shows its readers the aborted ones.
@@ -25,6 +26,8 @@ type client interface {
 	sendOffset(offset int64) error
 	// end ends the transaction.
 	end(commits bool) error
+	// close ends the client; what it has open stays so.
+	close()
 }
 
 var clients = map[string]func(context.Context, string, string) (client, error){
@@ -113,6 +116,9 @@ func takeOver(ctx context.Context, kind, bootstrap, topic string) (client, error
 }
 
 func main() {
+	if os.Args[1] == "write" { // reads nothing of INPUT, and OUTPUT is its id
+		write(os.Args[2], os.Args[3], os.Args[5])
+	}
 	ctx, cancel := context.WithTimeout(context.Background(), limit)
 	defer cancel()
 	found, err := run(ctx, os.Args[1], os.Args[2], os.Args[3])

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"strings"
 
 	"github.com/IBM/sarama"
 )
@@ -20,7 +21,7 @@ func newSarama(_ context.Context, bootstrap, topic string) (client, error) {
 	config.Producer.Return.Successes = true
 	config.Producer.Partitioner = sarama.NewManualPartitioner
 	config.Producer.Transaction.ID = topic
-	made, err := sarama.NewSyncProducer([]string{bootstrap}, config)
+	made, err := sarama.NewSyncProducer(strings.Split(bootstrap, ","), config)
 	return &saramaClient{made, topic}, err
 }
 
@@ -42,4 +43,8 @@ func (one *saramaClient) end(commits bool) error {
 		return one.producer.CommitTxn()
 	}
 	return one.producer.AbortTxn()
+}
+
+func (one *saramaClient) close() {
+	one.producer.Close()
 }
