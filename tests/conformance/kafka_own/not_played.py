@@ -14,9 +14,6 @@ TOOLS: Final = "org.apache.kafka.tools"
 
 NOT_PLAYED: Final = (
     "kafka.api.GroupCoordinatorIntegrationTest",
-    "kafka.server.ApiVersionsRequestTest",
-    "kafka.server.ConsumerProtocolMigrationTest",
-    "kafka.server.SaslApiVersionsRequestTest",
     "kafka.server.ShareFetchAcknowledgeRequestTest",
     "org.apache.kafka.api.EndToEndClusterIdTest",
     f"{CLIENTS}.ClientRebootstrapTest",
@@ -25,7 +22,6 @@ NOT_PLAYED: Final = (
     f"{CLIENTS}.admin.DeleteTopicTest",
     f"{CLIENTS}.admin.DescribeAuthorizedOperationsTest",
     f"{CLIENTS}.admin.ListOffsetsIntegrationTest",
-    f"{CLIENTS}.admin.StaticBrokerConfigTest",
     f"{CLIENTS}.consumer.ConsumerBounceTest",
     f"{CLIENTS}.consumer.ConsumerIntegrationTest",
     f"{CLIENTS}.consumer.ConsumerTopicCreationTest",

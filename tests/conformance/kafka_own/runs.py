@@ -6,12 +6,15 @@ everything else is the same. Nothing of Apache Kafka is copied or changed.
 """
 
 import hashlib
+import os
 import re
 import shutil
+import signal
 import subprocess
 import sys
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from contextlib import suppress
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
 
@@ -32,6 +35,7 @@ CASE_SECONDS_MAX: Final = 180
 END_SECONDS_MAX: Final = 90
 COLUMNS: Final = 6
 OUTCOMES: Final = {"SUCCESSFUL": "passed", "FAILED": "failed", "ABORTED": "skipped", "SKIPPED": "skipped"}
+STARTED: Final = "broker.started"
 INSIDE: Final = "common.test.Inside: wants the inside of a broker"
 REFUSED: Final = re.compile(r"broker\.refused reason=\"?([^\"\\]*)")
 LEFT_OUT: Final = "left out by the allow list"
@@ -62,13 +66,13 @@ class Case:
 
 @dataclass(frozen=True, slots=True)
 class Run:
-    """What came of a run: its cases, whether it ended by itself, and where its logs are."""
+    """What came of a run: its cases, whether it ended by itself, its logs, and how many nodes of Kavka ran."""
 
     product: str
     cases: Sequence[Case]
     has_ended: bool
     logs: Path
-    console: str = field(repr=False, default="")
+    nodes: int = 0
 
 
 def run(
@@ -78,15 +82,18 @@ def run(
     directory.mkdir(parents=True, exist_ok=True)
     cases, console = directory / "cases.tsv", directory / "console.log"
     cases.unlink(missing_ok=True)
+    shutil.rmtree(directory / "nodes", ignore_errors=True)
     line = command(classes, directory, product, left_out)
     with console.open("w") as log:
         process = subprocess.Popen(line, stdout=log, stderr=log, cwd=directory, start_new_session=True)
         has_ended = is_over(process, seconds_max)
-    return Run(product, read(cases), has_ended, directory, console.read_text(errors="replace"))
+        end_nodes(directory)
+    nodes = sum(STARTED in log.read_text(errors="replace") for log in directory.glob("nodes/*.log"))
+    return Run(product, read(cases), has_ended, directory, nodes)
 
 
 def is_over(process: "subprocess.Popen[bytes]", seconds_max: float) -> bool:
-    """Whether the JVM ends in time; otherwise it is ended, and ends its nodes."""
+    """Whether the JVM ends in time; otherwise it is ended, and ends its nodes as far as it still can."""
     try:
         process.wait(seconds_max)
         return True
@@ -100,6 +107,16 @@ def is_over(process: "subprocess.Popen[bytes]", seconds_max: float) -> bool:
             except subprocess.TimeoutExpired:
                 process.kill()
                 process.wait()
+
+
+def end_nodes(directory: Path) -> None:
+    """End the nodes that a JVM which was killed has left: those whose settings are files of this run."""
+    ours = str(directory / "tmp").encode()
+    for line in Path("/proc").glob("[0-9]*/cmdline"):
+        with suppress(OSError):
+            words = line.read_bytes().split(b"\0")
+            if b"kavka_broker" in words and any(word.startswith(ours + b"/") for word in words):
+                os.kill(int(line.parent.name), signal.SIGKILL)
 
 
 def command(classes: Sequence[str], directory: Path, product: str, left_out: str) -> list[str]:

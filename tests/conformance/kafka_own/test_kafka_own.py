@@ -49,6 +49,10 @@ def test_new_groups(tmp_path: Path) -> None:
     play("new groups", tmp_path)
 
 
+def test_migration(tmp_path: Path) -> None:
+    play("migration", tmp_path)
+
+
 def test_groups(tmp_path: Path) -> None:
     play("groups", tmp_path)
 
@@ -76,9 +80,12 @@ def classes_of_tests() -> dict[str, bool]:
 def test_a_case_that_fails_or_is_lacking_is_told() -> None:
     (entry, *_) = STORIES["sample"]
     cases = [Case(entry.name, "testIt", f"[{n}] Type=Raft-Isolated", "passed", 1.0, "") for n in range(entry.passes)]
-    assert complaints(Run("kavka", cases, has_ended=True, logs=Path()), [entry]) == []
+    assert complaints(Run("kavka", cases, has_ended=True, logs=Path(), nodes=2), [entry]) == []
+    assert complaints(Run("kavka", cases, has_ended=True, logs=Path()), [entry]) == [
+        "kavka: no node of it was started: ."
+    ]
     failed = Case(entry.name, "testIt", "[1] Type=Raft-Isolated", "failed", 1.0, "expected: <1> but was: <2>\\n at")
-    few = Run("kavka", [failed, *cases[1:]], has_ended=False, logs=Path())
+    few = Run("kavka", [failed, *cases[1:]], has_ended=False, logs=Path(), nodes=2)
     assert [one.removeprefix(f"kavka {entry.name}") for one in complaints(few, [entry])] == [
         ".testIt [1] Type=Raft-Isolated: expected: <1> but was: <2>",
         "kavka: the run was cut off: .",

@@ -30,6 +30,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
     final ClusterShape shape;
     final int number = CLUSTERS.incrementAndGet();
     final Map<Integer, KavkaNode> members = new TreeMap<>();
+    final QuorumView quorum = new QuorumView(this);
     /** A test has stopped a node: the cluster serves no other test. */
     volatile boolean isTouched;
     private final Map<Integer, BrokerServer> brokers = new TreeMap<>();
@@ -149,6 +150,7 @@ public class KafkaClusterTestKit implements AutoCloseable {
 
     @Override
     public void close() throws Exception {
+        quorum.close();
         if (!IdleCluster.keeps(this)) end();
     }
 

@@ -151,9 +151,8 @@ final class NodeMocks {
                 ? node.controllerPort : portOf(call.getArgument(0));
             case "isConsumerGroupProtocolEnabled" -> true;
             case "groupMetadataTopicConfigs" -> groupMetadataTopicConfigs();
-            // Tests wait until a node has applied what another has: topics are asked of each node, which is enough.
-            case "endOffset" -> new LogOffsetMetadata(0);
-            case "lastAppliedOffset" -> Long.MAX_VALUE;
+            case "endOffset" -> new LogOffsetMetadata(kit.quorum.endOffset());
+            case "lastAppliedOffset" -> kit.quorum.appliedOffset(node.id);
             default -> REFUSES.answer(call);
         };
     }
