@@ -13,7 +13,7 @@ member anything here, and no session lasts longer for it (commits to it fail, as
 | epoch-still | the group's epoch stays where a member subscribes to other topics |
 | target-lost | a target has fewer partitions than before, in the same epoch |
 | epoch-lost | the next coordinator is behind an epoch that a member has been told |
-| stale-commit | a commit of an epoch that its member had left was taken, and another had got the partition from it since |
+| stale-commit | a commit of an epoch that its member had left was taken, and another got the partition from it since |
 | refused-commit | one was refused for its epoch, though its member had the partition since then (KIP-1251) |
 | lost-commit | a member was told an offset that a later acknowledged commit had replaced, or that nobody committed |
 | unbalanced | at the end members have more than their share, or a partition nobody has |

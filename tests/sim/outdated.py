@@ -2,8 +2,8 @@
 
 | invariant | meaning |
 |---|---|
-| SentAwayRightly | a broker sends clients away as outdated only while its image has it unfenced, and the newest has not |
-| OutdatedNamesNoLeader | a broker that has heard that it is fenced, and whose image has stood still since, serves no client |
+| SentAwayRightly | clients are sent away as long as the broker's image has it unfenced, and the newest has not |
+| OutdatedNamesNoLeader | a broker that hears that it is fenced, while its image stands still, serves no client |
 """
 
 from dataclasses import dataclass

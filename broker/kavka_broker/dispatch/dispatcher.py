@@ -62,7 +62,7 @@ log = get("api")
 
 API_VERSIONS = 18
 DESCRIBE_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 32, 34, 35
-#: What asks this broker of itself, whoever leads: it is served when the broker's image is outdated, too.
+#: What asks this broker of itself and of no leader: it is served when the broker's image is outdated, too.
 OF_NO_LEADER: Final = frozenset({
     API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS,
 })  # fmt: skip

@@ -1,7 +1,7 @@
 """Whether this broker's image is known to be outdated, so that it names leaders that are none any more.
 
-A node that is broker and controller has its metadata log beside its data. Where the disk is full it steps aside
-(`lifecycle`), others lead, and it cannot take note of that: the controller's answer to a heartbeat alone tells it.
+A node has its metadata log beside its data, unless `metadata.log.dir` says otherwise. Where that disk is full the
+broker steps aside (`lifecycle`), others lead, and it cannot note that: the answer to a heartbeat alone tells it.
 """
 
 from collections.abc import Callable
