@@ -81,8 +81,10 @@ class LiveQuery(DeltaDuckDB):
             yield
             return
         with query.between_batches:
-            yield
-            query.reload()
+            try:
+                yield
+            finally:
+                query.reload()
 
     def close(self) -> None:
         """Stop the query between two micro-batches, if it runs."""

@@ -4,6 +4,7 @@ import os
 import signal
 import subprocess
 import sys
+import urllib.request
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -17,7 +18,7 @@ from kavka_audit.delta.tables import is_there
 from tests.conformance.analytics.conftest import JAVA, PLANS
 from tests.conformance.security.test_audit import KEY
 from tests.conformance.security.test_audit_run import table
-from tests.support.servers import Server, start_kavka
+from tests.support.servers import Server, free_port, start_kavka
 from tests.support.topics import create_topic
 from tests.support.waiting import until_outside
 from tests.unit.analytics import delta
@@ -26,6 +27,7 @@ from tools.spark_home import settings
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
+NAME = "kavka-audit"
 RECORDS = 200
 SECONDS_MAX = 400
 
@@ -55,6 +57,7 @@ class Live:
     words: list[str]
     log: Path
     env: dict[str, str]
+    ui_port: int
 
     @contextmanager
     def running(self) -> Iterator["subprocess.Popen[bytes]"]:
@@ -68,11 +71,26 @@ class Live:
 
 
 def live_over(server: Server, directory: Path, conf: Path) -> Live:
-    env = {**os.environ, **settings(conf, {"spark.master": "local[2]", "spark.driver.extraJavaOptions": JAVA, **PLANS})}
+    ui_port = free_port()
+    others = {
+        "spark.master": "local[2]",
+        "spark.driver.extraJavaOptions": JAVA,
+        "spark.ui.enabled": "true",
+        "spark.ui.port": str(ui_port),
+        "spark.sql.streaming.metricsEnabled": "true",
+        **PLANS,
+    }
+    env = {**os.environ, **settings(conf, others)}
     kavka = str(Path(sys.executable).with_name("kavka"))
     words = [kavka, "audit", "run", "--bootstrap", server.bootstrap, "--directory", str(directory)]
     more = ["--engine", "spark", "--table-format", "delta", "--processing-time", "1", "--every", "2"]
-    return Live([*words, *more], conf.parent / "run.log", env)
+    return Live([*words, *more], conf.parent / "run.log", env, ui_port)
+
+
+def asked(port: int, path: str) -> str:
+    """What Spark's UI says."""
+    with urllib.request.urlopen(f"http://127.0.0.1:{port}{path}", timeout=SECONDS_MAX) as answer:
+        return str(answer.read().decode())
 
 
 def records_of_writer(directory: Path) -> int:
@@ -102,6 +120,8 @@ def test_each_record_is_there_once_though_the_run_and_the_broker_die(audited: Se
         until_outside((directory / "report.html").exists, SECONDS_MAX)  # the query that goes on begins
         produce(audited)
         until_there(2 * RECORDS)
+        assert f"spark.streaming.{NAME}.inputRate-total" in asked(live.ui_port, "/metrics/json")
+        assert NAME in asked(live.ui_port, "/StreamingQuery/")
         produce(audited)
         first.send_signal(signal.SIGKILL)  # wherever the query is
         first.wait()

@@ -136,6 +136,13 @@ def test_tables_that_are_there_are_no_target(source: Lake, tmp_path: Path, trail
     )
 
 
+def test_a_store_is_refused(source: Lake, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    code, _ = run("audit", "convert", str(source.directory), "s3://bucket/audit")
+    assert code == 2
+    assert [path.name for path in tmp_path.iterdir()] == ["source"]
+
+
 def test_a_directory_of_others_is_no_source(tmp_path: Path) -> None:
     (tmp_path / "notes").mkdir()
     code, said = run("audit", "convert", str(tmp_path / "notes"), str(tmp_path / "delta"))

@@ -1,6 +1,6 @@
 """`kavka audit convert`: the Parquet files of `kavka audit run` into Delta tables, in another directory."""
 
-from argparse import ArgumentParser, Namespace
+from argparse import ArgumentParser, ArgumentTypeError, Namespace
 from pathlib import Path
 
 from kavka_cli.output import CommandError, complain
@@ -14,8 +14,8 @@ HELP = (
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of `kavka audit convert`."""
-    parser.add_argument("source", type=Path, metavar="FROM", help="The directory with the Parquet files.")
-    parser.add_argument("target", type=Path, metavar="TO", help="The directory of the tables; it is made.")
+    parser.add_argument("source", type=_directory, metavar="FROM", help="The directory with the Parquet files.")
+    parser.add_argument("target", type=_directory, metavar="TO", help="The directory of the tables; it is made.")
 
 
 def run(options: Namespace) -> int:
@@ -27,3 +27,10 @@ def run(options: Namespace) -> int:
     from kavka_audit_run.convert import run_convert
 
     return run_convert(options.source, options.target)
+
+
+def _directory(text: str) -> Path:
+    """Return a directory of this machine. Raises ArgumentTypeError for the address of a store."""
+    if "://" in text:
+        raise ArgumentTypeError(f"{text} is no directory of this machine; a store is not converted")
+    return Path(text)
