@@ -55,6 +55,7 @@ ENGINES: Final = ("duckdb", "spark")
 FORMATS: Final = ("parquet", "delta")
 RUN_SECONDS_MAX: Final = 3_600.0
 LOOK_SECONDS: Final = 0.2
+READY_SECONDS_MAX: Final = 60.0
 QUEUE_BYTES_MAX_KB: Final = 256 << 10
 MIB: Final = 1 << 20
 
@@ -143,7 +144,7 @@ def write_chain(together: Barrier, bootstrap: str, number: int, events: int, end
     conf = {"bootstrap.servers": bootstrap, "client.id": ADMIN_CLIENT_ID, "compression.type": "gzip"}
     more = {"queue.buffering.max.kbytes": QUEUE_BYTES_MAX_KB, "queue.buffering.max.messages": 200_000, "linger.ms": 50}
     producer = Producer({**conf, **more}, on_delivery=delivered)
-    partitions = len(producer.list_topics(TOPIC, 30).topics[TOPIC].partitions)
+    partitions = partitions_of(producer)
     hour = 0
     for entry in chain_of(number, events, end_ms, is_scattered=is_scattered):
         while end_ms - DAY_MS + hour * HOUR_MS < entry.time_ms:
@@ -166,6 +167,18 @@ def write_chain(together: Barrier, bootstrap: str, number: int, events: int, end
         together.wait(RUN_SECONDS_MAX)
     if producer.flush(RUN_SECONDS_MAX) or lost:
         raise SystemExit(f"error: {lost} events were refused, or not taken in time")
+
+
+def partitions_of(producer: Producer) -> int:
+    """Return how many partitions the topic has. Of one that was made a moment ago a broker may tell none yet. Raises
+    SystemExit.
+    """
+    until = time.monotonic() + READY_SECONDS_MAX
+    while not (found := len(producer.list_topics(TOPIC, 30).topics[TOPIC].partitions)):
+        if time.monotonic() > until:
+            raise SystemExit(f"error: {TOPIC} has no partitions")
+        time.sleep(LOOK_SECONDS)
+    return found
 
 
 def family(pid: int) -> list[int]:

@@ -2,8 +2,8 @@
 
 A day is made again of all its rows where they have changed, whatever has changed them: a batch, entries that came late,
 retention, compaction. So nothing is added to a sum, and nothing can be added twice. `daily_days` says of which files
-each day was made. Before a day is made it is taken out of there, and put back behind: a run that dies in between leaves
-a day that is made again.
+each day was made. Before a day is made, or taken away, it is said there to be in work, and behind it what it is made
+of: a run that dies in between leaves a day that is made again, or taken away.
 
 An entry that stands under two days counts in both: its time was changed, which a chain tells. What clients moved while
 they were held back is looked for up to a day from when they were told to be.
@@ -33,6 +33,8 @@ from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.query_runner import EVENTS, Aggregates, aggregations, bounded
 
+IN_WORK: Final = ""
+"""What stands in the place of a digest while a day is made or taken away; no files have it."""
 DUPLICATES: Final = "duplicate_rows"
 IS_DELAY: Final = "outcome = 'delayed' AND quota_type IN ('produce', 'fetch')"
 
@@ -84,8 +86,8 @@ def refresh(lake: Lake) -> DailyTables:
     wanted, known = {day: files.digest for day, files in by_day.items()}, daily.digests()
     changed = {day for day in wanted.keys() | known.keys() if wanted.get(day) != known.get(day)}
     if changed:
-        untouched = known.keys() - changed - beside(changed)
-        daily.keep_digests({day: known[day] for day in untouched})
+        in_work = (changed | beside(changed)) & (known.keys() | wanted.keys())
+        daily.keep_digests(known | dict.fromkeys(in_work, IN_WORK))
         with bounded(lake) as connection:
             has_delays = _make(connection, daily, by_day, changed)
             _make_throttled(connection, daily, by_day, changed | beside(changed) if has_delays else changed)

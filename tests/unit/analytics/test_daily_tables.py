@@ -55,8 +55,16 @@ def trail_of(chance: random.Random, events: int = 6) -> Kept:
         first = chance.randrange(len(entries) - 3)
         entries += entries[first : first + 3]
         trail.write(node, entries)
+    trail.write(1, chain_of(5, across_midnight())[1])
     trail.add(0, [], b"dead")
     return trail
+
+
+def across_midnight() -> list[At]:
+    """A delay, and the use of the same minute, which is told a day later."""
+    throttling = Throttling("User:alice", "10.0.0.1", "app", "produce", entity_key(Entity(None, "app")), 1024.0, 70, 50)
+    use = Use("User:alice", "10.0.0.1", "app", "WRITE", "t0", 1000, 3)
+    return [At(throttling, MIDNIGHT_MS - MINUTE_MS, MIDNIGHT_MS - 1), At(use, MIDNIGHT_MS - MINUTE_MS, MIDNIGHT_MS + 1)]
 
 
 def growing(lake: Lake, whole: Kept, chance: random.Random) -> None:
@@ -110,7 +118,7 @@ def rows_of(connection: duckdb.DuckDBPyConnection) -> dict[str, Rows]:
     return {name: sorted(connection.table(name).fetchall(), key=repr) for name in AGGREGATES[1:]}
 
 
-@settings(max_examples=3, deadline=None)  # each makes the days of a lake a dozen times
+@settings(max_examples=2, deadline=None)  # each makes the days of a lake a dozen times
 @given(seed=st.integers(0, 2**32))
 def test_kept_batch_by_batch_they_are_those_made_at_once(tmp_path_factory: pytest.TempPathFactory, seed: int) -> None:
     chance = random.Random(seed)
@@ -146,24 +154,48 @@ def test_a_run_that_dies_at_any_commit_makes_the_same_days(lake: Lake, monkeypat
     refresh(lake)
     whole, write = daily_rows(lake), Table._write
     assert whole["throttled_use_daily"]
-    for commit in range(1, len(DAILY) + 3):
+    for commit in (1, 2, len(DAILY), len(DAILY) + 1, len(DAILY) + 2):
         for name in DIRECTORIES:
             shutil.rmtree(lake.directory / name)
-        count = 0
-
-        def written(table: Table, *given: Any, last: int = commit) -> None:
-            nonlocal count
-            count += 1
-            write(table, *given)
-            if count == last:
-                raise Death
-
-        monkeypatch.setattr(Table, "_write", written)
+        monkeypatch.setattr(Table, "_write", dying_behind(commit, write))
         with pytest.raises(Death):
             refresh(lake)
         monkeypatch.setattr(Table, "_write", write)
         refresh(lake)
         assert daily_rows(lake) == whole, commit
+
+
+def test_a_run_that_dies_leaves_nothing_of_deleted_days(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are in no table that `refresh` makes days of, so that only what it notes before tells of them."""
+    refresh(lake)
+    whole = aggregates_of(lake)
+    retain(lake, NOW_MS, 1)
+    expected, write = aggregates_of_all(lake), Table._write
+    assert expected != whole
+    before = Path(f"{lake.directory}.before")
+    shutil.copytree(lake.directory, before)
+    for commits in (1, 2, len(DAILY)):
+        shutil.rmtree(lake.directory)
+        shutil.copytree(before, lake.directory)
+        monkeypatch.setattr(Table, "_write", dying_behind(commits, write))
+        with pytest.raises(Death):
+            refresh(lake)
+        monkeypatch.setattr(Table, "_write", write)
+        refresh(lake)
+        assert aggregates_of(lake) == expected, commits
+
+
+def dying_behind(commits: int, write: Any) -> Any:
+    count = 0
+
+    def written(table: Table, *given: Any) -> None:
+        nonlocal count
+        count += 1
+        write(table, *given)
+        if count == commits:
+            raise Death
+
+    return written
 
 
 def test_days_that_have_not_changed_are_not_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -192,11 +224,7 @@ def test_days_that_have_not_changed_are_not_read(lake: Lake, monkeypatch: pytest
 def test_use_beside_a_delay_that_leaves_is_throttled_no_more(tmp_path: Path) -> None:
     """The delay stands under the day before that of the use, and is deleted with it."""
     lake, trail = lake_with_directories(lake_in(tmp_path)), Kept()
-    throttling = Throttling("User:alice", "10.0.0.1", "app", "produce", entity_key(Entity(None, "app")), 1024.0, 70, 50)
-    use = Use("User:alice", "10.0.0.1", "app", "WRITE", "t0", 1000, 3)
-    minute_ms = MIDNIGHT_MS - MINUTE_MS
-    found = [At(throttling, minute_ms, MIDNIGHT_MS - 1), At(use, minute_ms, MIDNIGHT_MS + 1)]
-    trail.write(0, chain_of(1, found)[1])
+    trail.write(0, chain_of(1, across_midnight())[1])
     list(ingest(lake, trail, NOW_MS))
     refresh(lake)
     assert [row for row in aggregates_of(lake)["throttled_uses"] if 1000 in row]
