@@ -110,23 +110,13 @@ class AuditAnswers:
 
     def _table(self, name: str) -> Any:
         """Return the answer to a question; None where no run has answered it yet. Raises UnreadableAnswersError."""
-        import duckdb
+        from kavka_audit.lake.directory import Lake, LakeError
+        from kavka_audit.report.stored_answers import stored_answer
 
-        from kavka_audit.lake.database import connected
-        from kavka_audit.questions.query_runner import Table, questions
-
-        place = self.directory / "tables" / f"{name}.parquet"
-        question = next(question for question in questions() if question.name == name)
-        if not place.is_file():
-            return None
         try:
-            with connected() as connection:
-                told = connection.execute("SELECT * FROM read_parquet(?) LIMIT ?", [str(place), ROWS_MAX])
-                columns, rows = tuple(column[0] for column in told.description or ()), told.fetchall()
-                ((count,),) = connection.execute("SELECT count(*) FROM read_parquet(?)", [str(place)]).fetchall()
-        except duckdb.Error as error:
-            raise UnreadableAnswersError(f"{place} cannot be read: {error}") from error
-        return Table(question, columns, rows, count)
+            return stored_answer(Lake(self.directory), name, ROWS_MAX)
+        except LakeError as error:
+            raise UnreadableAnswersError(str(error)) from error
 
 
 def answers_in(directory: Path) -> AuditAnswers:
