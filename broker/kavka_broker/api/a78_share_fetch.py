@@ -20,6 +20,7 @@ Versions: flexible; renewed locks and the mode from 2.
 import asyncio
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import chain
 
 from kavka_broker.api.a01_fetch import denial, withholding
 from kavka_broker.coordinator.share.share_fetches import Outcome, Refuses, ShareFetch
@@ -134,8 +135,10 @@ def enter(request: ShareFetchRequest, key: SessionKey, broker: Broker, client: C
                 yield
         if cost.add(1):
             yield
-    on_lost = None if client.peer is None else client.peer.on_lost
-    return broker.as_broker.sharing.fetches.enter(key, request.share_session_epoch, added, forgotten, on_lost)
+    sessions = broker.as_broker.sharing.fetches
+    if request.share_session_epoch == INITIAL_EPOCH:
+        return sessions.open(key, added, None if client.peer is None else client.peer.on_lost)
+    return (yield from sessions.resume(key, request.share_session_epoch, added, forgotten))
 
 
 def refusal_of(broker: Broker, client: Client) -> Refuses | None:
@@ -185,7 +188,8 @@ def answer(
     response = ShareFetchResponse(acquisition_lock_timeout_ms=settings.record_lock_duration_ms, responses=[])
     topics: dict[bytes, ShareFetchableTopicResponse] = {}
     leaders: dict[int, None] = {}
-    for place in dict.fromkeys([*outcome.fetched, *outcome.refused, *problems]):
+    read = {**outcome.fetched, **outcome.refused}
+    for place in chain(read, (place for place in problems if place not in read)):
         data = partition_data(place, outcome, problems)
         if ErrorCode.NOT_LEADER_OR_FOLLOWER in (data.error_code, data.acknowledge_error_code):
             data.current_leader = LeaderIdAndEpoch(*leader_of(*place, broker.metadata))

@@ -47,7 +47,7 @@ async def share_acknowledge(
         key = check_member(request.group_id, request.member_id)
         if request.share_session_epoch == INITIAL_EPOCH:
             raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        session = shares.resume(key, request.share_session_epoch)
+        session = await broker.slices.whole(shares.resume(key, request.share_session_epoch))
     except BrokerError as error:
         return ShareAcknowledgeResponse(error_code=error.code, error_message=error.message or None)
     try:

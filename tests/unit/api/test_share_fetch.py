@@ -660,7 +660,7 @@ def test_a_session_that_ends_within_its_fetch_leaves_no_record_behind(tmp_path: 
             await initialize_all(inside, topic_id, count)
             fetches, key = inside.broker.as_broker.sharing.fetches, SessionKey("g", "m")
             places = [(topic_id, index) for index in range(count)]
-            session = fetches.enter(key, 0, places, [], None)
+            session = fetches.open(key, places, None)
             wanted = share_fetches.ShareFetch(session, 10_000, False, 1, 1 << 20, 0)
             await until_served(fetches, wanted, count)
             for index in range(count):
@@ -669,7 +669,7 @@ def test_a_session_that_ends_within_its_fetch_leaves_no_record_behind(tmp_path: 
             while len(session.acquired_from) < count // 2:
                 next(work)
             if is_reopened:
-                fetches.enter(key, 0, places[:1], [], None)
+                fetches.open(key, places[:1], None)
             else:
                 fetches.leave(session)
             at_once(work)

@@ -7,7 +7,7 @@ request, or with its connection; what its member has acquired is available again
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from functools import partial
 from typing import Final, NamedTuple, TypeVar
 
@@ -16,11 +16,11 @@ from kavka_broker.coordinator.share.share_counts import CountsByTopic
 from kavka_broker.coordinator.share.share_leader import NOTHING, Fetched, InFlight, ShareLeader
 from kavka_broker.coordinator.share.share_state_client import Place, ShareStateClient
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.core.share.sessions import INITIAL_EPOCH, SessionKey, ShareSession, ShareSessions
+from kavka_broker.core.share.sessions import FINAL_EPOCH, SessionKey, ShareSession, ShareSessions
 from kavka_broker.core.share.share_partition import Acquisition
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.logs import get
-from kavka_broker.loop.slices import Cost, Work
+from kavka_broker.loop.slices import Cost, Work, sliced
 from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
@@ -135,23 +135,13 @@ class ShareFetches:
 
     # --- sessions -----------------------------------------------------------------------------------------------
 
-    def enter(
-        self,
-        key: SessionKey,
-        epoch: int,
-        added: Iterable[Place],
-        forgotten: Iterable[Place],
-        on_lost: list[Callable[[], None]] | None,
-    ) -> ShareSession:
-        """Open the session of a share fetch, or go on with it. It ends with its connection, which calls `on_lost`.
-
-        Raises BrokerError.
+    def open(self, key: SessionKey, places: Iterable[Place], on_lost: list[Callable[[], None]] | None) -> ShareSession:
+        """Open the session of a share fetch, busy until that is answered. It ends with its connection, which calls
+        `on_lost`. Raises BrokerError.
         """
-        if epoch != INITIAL_EPOCH:
-            return self.resume(key, epoch, added, forgotten)
         if (before := self.sessions.by_key.get(key)) is not None:
             self.leave(before)
-        session = self.sessions.open(key, added)
+        session = self.sessions.open(key, places)
         session.is_busy = True
         if on_lost is not None:
             end = partial(self.leave, session)
@@ -160,11 +150,18 @@ class ShareFetches:
         return session
 
     def resume(
-        self, key: SessionKey, epoch: int, added: Iterable[Place] = (), forgotten: Iterable[Place] = ()
-    ) -> ShareSession:
-        """Go on with a session; it is busy until its request is answered. Raises BrokerError."""
-        session = self.sessions.resume(key, epoch, added, forgotten)
+        self, key: SessionKey, epoch: int, added: Collection[Place] = (), forgotten: Collection[Place] = ()
+    ) -> Work[ShareSession]:
+        """Go on with a session, busy until its request is answered. Raises BrokerError."""
+        session = self.sessions.resume(key, epoch)
+        if epoch == FINAL_EPOCH:
+            return session
         session.is_busy = True
+        try:
+            yield from sliced(self.sessions.alter(session, added, forgotten), Cost())
+        except BaseException:
+            session.epoch, session.is_busy = epoch, False
+            raise
         return session
 
     def leave(self, session: ShareSession) -> None:

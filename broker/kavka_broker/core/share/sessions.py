@@ -3,7 +3,7 @@
 Epoch 0 opens a session, or opens it again; each request after it has the next epoch, and -1 ends it.
 """
 
-from collections.abc import Callable, Collection, Iterable
+from collections.abc import Callable, Collection, Generator, Iterable
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -37,13 +37,14 @@ class ShareSession:
     has none that `places` has not; records of a partition that is taken out are the member's until their locks end.
     """
 
-    __slots__ = ("acquired_from", "epoch", "is_busy", "key", "on_close", "places")
+    __slots__ = ("acquired_from", "counted", "epoch", "is_busy", "key", "on_close", "places")
 
     def __init__(self, key: SessionKey) -> None:
         self.key = key
         self.epoch = 1
         self.is_busy = False  # with a request: others of the same session, on other connections, are refused
         self.places: dict[Place, None] = {}
+        self.counted = 0  # of its partitions, among those of all sessions
         self.acquired_from: dict[Place, None] = {}  # of which the member may hold records
         self.on_close: Callable[[], None] = lambda: None
 
@@ -88,15 +89,14 @@ class ShareSessions:
         self.names_bytes = names_bytes
         session = self.by_key[key] = ShareSession(key)
         session.places = wanted
+        session.counted = len(wanted)
         self.places += len(wanted)
         self._members[key.group_id] = self._members.get(key.group_id, 0) + 1
         return session
 
-    def resume(
-        self, key: SessionKey, epoch: int, added: Iterable[Place] = (), forgotten: Iterable[Place] = ()
-    ) -> ShareSession:
-        """Return the session of a request with this epoch, which comes next or is the last one, after partitions have
-        been added and taken away. Raises BrokerError and changes nothing.
+    def resume(self, key: SessionKey, epoch: int) -> ShareSession:
+        """Return the session of a request with this epoch, which comes next or is the last one. Raises BrokerError and
+        changes nothing.
         """
         session = self.by_key.get(key)
         if session is None:
@@ -105,29 +105,42 @@ class ShareSessions:
             return session
         if epoch != session.epoch or session.is_busy:
             raise BrokerError(ErrorCode.INVALID_SHARE_SESSION_EPOCH)
-        self._alter(session, dict.fromkeys(added), set(forgotten))
         session.epoch = 1 if epoch == EPOCH_MAX else epoch + 1
         return session
 
-    def _alter(self, session: ShareSession, added: Collection[Place], forgotten: Collection[Place]) -> None:
-        """Raises SHARE_SESSION_LIMIT_REACHED and changes nothing where there would be too many partitions."""
-        places = session.places
-        gone = [place for place in forgotten if place in places]
-        growth = sum(place not in places or place in forgotten for place in added) - len(gone)
+    def alter(
+        self, session: ShareSession, added: Collection[Place], forgotten: Collection[Place]
+    ) -> Generator[int, None, None]:
+        """Take partitions away and add others, yielding what each step costs; given up where the session is closed
+        meanwhile. Raises SHARE_SESSION_LIMIT_REACHED and changes nothing where there would be too many partitions.
+        """
+        growth = 0
+        for place in added:
+            growth += place not in session.places or place in forgotten
+            yield 1
+        for place in forgotten:
+            growth -= place in session.places
+            yield 1
         if growth > 0 and self.places + growth > PLACES_MAX:
             raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
-        for place in gone:
-            session.forget(place)
-        for place in added:
-            places.setdefault(place)
+        if self.by_key.get(session.key) is not session:
+            return
         self.places += growth
+        session.counted += growth
+        for place in forgotten:
+            if place in session.places:
+                session.forget(place)
+            yield 1
+        for place in added:
+            session.places.setdefault(place)
+            yield 1
 
     def close(self, session: ShareSession) -> None:
         """Forget a session."""
         if self.by_key.get(session.key) is not session:
             return
         del self.by_key[session.key]
-        self.places -= len(session.places)
+        self.places -= session.counted
         self.names_bytes -= _size_of(session.key)
         group_id = session.key.group_id
         self._members[group_id] -= 1
