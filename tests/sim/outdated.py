@@ -2,7 +2,7 @@
 
 | invariant | meaning |
 |---|---|
-| SentAwayRightly | clients are sent away as long as the broker's image has it unfenced, and the newest has not |
+| SentAwayRightly | clients are sent away as long as the broker's image has it unfenced and the newest has not |
 | OutdatedNamesNoLeader | a broker that hears that it is fenced, while its image stands still, serves no client |
 """
 
@@ -12,6 +12,9 @@ from typing import Any, Final
 from tests.sim.loop import Process
 
 CLIENTS_ASK: Final = tuple(key.to_bytes(2, "big") for key in (0, 1, 3))  # Produce, Fetch, Metadata
+
+
+SOON_SECONDS: Final = 2.0  # a connection is closed behind the answers that are owed
 
 
 @dataclass(slots=True)
@@ -31,11 +34,18 @@ class OutdatedImages:
         # The longest wait for an answer to a heartbeat: one that is answered later was sent when the image stood still.
         self._answer_s_max = int(simulation.shape.settings["broker.session.timeout.ms"]) / 2_000
         self._standing: dict[int, Standing] = {}  # by node
+        self._differed: dict[str, float] = {}  # by process: when its image was outdated last
+        simulation.events.listeners["broker.outdated"] = [lambda process, _: self.is_outdated(process)]
         simulation.network.on_request |= dict.fromkeys(CLIENTS_ASK, self._asked)
 
     def is_outdated(self, process: str) -> bool:
-        """Whether the newest image has this process's broker fenced, or another registration of it, and its own not."""
-        return self._differs(next(node for node in self._simulation.nodes if str(node.process) == process))
+        """Whether the newest image has this process's broker fenced, or another registration of it, and its own not; or
+        a moment ago.
+        """
+        now = float(self._simulation.loop.time())
+        if self._differs(next(node for node in self._simulation.nodes if str(node.process) == process)):
+            self._differed[process] = now
+        return now - self._differed.get(process, -SOON_SECONDS) < SOON_SECONDS
 
     def _differs(self, node: Any) -> bool:
         now = self._simulation.invariants.image.brokers.get(node.node_id)

@@ -61,11 +61,11 @@ from kavka_broker.request.throttling import throttle
 log = get("api")
 
 API_VERSIONS = 18
-DESCRIBE_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 32, 34, 35
+ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 #: What asks this broker of itself and of no leader: it is served when the broker's image is outdated, too.
-OF_NO_LEADER: Final = frozenset({
-    API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, DESCRIBE_CONFIGS, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS,
-})  # fmt: skip
+OF_NO_LEADER: Final = frozenset(
+    {API_VERSIONS, SASL_HANDSHAKE, SASL_AUTHENTICATE, ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS}
+)
 SIZE = Struct(">i")
 
 

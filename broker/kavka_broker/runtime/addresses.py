@@ -139,12 +139,16 @@ class Addresses:
         """Take over the rates at which addresses may connect to the brokers' listeners, and those only observed."""
         self._bounding_brokers.limit_addresses(limits, observed)
 
-    def sending_away(self, reason: str) -> Work[None]:
-        """Close all connections to the brokers' listeners that there are now: also of those who wait for an answer."""
+    def sending_away(self, reason: Callable[[], str | None]) -> Work[None]:
+        """Close the connections to the brokers' listeners that there are now, also of those who wait for an answer, for
+        as long as there is a reason.
+        """
         for listener in self.of_brokers:
             for connection in list(listener.connections):
+                if (why := reason()) is None:
+                    return
                 if connection in listener.connections:
-                    connection.close(reason)
+                    connection.close(why)
                 yield
 
     async def close_brokers(self) -> None:

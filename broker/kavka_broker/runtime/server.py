@@ -28,7 +28,6 @@ from kavka_broker.loop.timers import Timers
 from kavka_broker.loop.turns import Turns
 from kavka_broker.membership.controller_registration import register_controller
 from kavka_broker.membership.lifecycle import CannotJoin
-from kavka_broker.membership.outdated_image import OUTDATED
 from kavka_broker.net.outbound import Outbound
 from kavka_broker.protocol.errors import BrokerError
 from kavka_broker.protocol.uuids import ZERO
@@ -311,7 +310,7 @@ class Server:
     def _watch_image(self, broker: Broker) -> None:
         """Serve clients for as long as this broker's image is not known to be outdated."""
         outdated = broker.lifecycle.outdated
-        outdated.on_known = lambda: broker.slices.run_aside(self._addresses.sending_away(OUTDATED))
+        outdated.on_known = lambda: broker.slices.run_aside(self._addresses.sending_away(outdated.obstacle))
         self.health.watch("outdated", outdated.obstacle)
 
     def _start_auditing(self) -> None:
