@@ -48,7 +48,7 @@ NOTHING = OffsetCommitValue(offset=-1)
 
 EACH = (
     Each("groups.topics.partition_indexes", "groups.topics.partitions", per_turn=100, once=True),
-    Each("topics.partition_indexes", "topics.partitions", per_turn=100),
+    Each("topics.partition_indexes", "topics.partitions", per_turn=100, once=True),
 )
 
 

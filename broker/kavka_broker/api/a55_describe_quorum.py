@@ -34,7 +34,7 @@ NODES_FROM_VERSION = 2
     versions=(0, 2),
     on=BOTH,
     forwarded=True,
-    each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
+    each=(Each("topics.partitions", "topics.partitions", per_turn=100, once=True),),
 )
 def describe_quorum(request: DescribeQuorumRequest, broker: Broker, client: Client) -> DescribeQuorumResponse:
     answer = DescribeQuorumResponse(

@@ -27,7 +27,7 @@ from kavka_broker.request.split_requests import Each
     DescribeProducersRequest,
     DescribeProducersResponse,
     versions=(0, 0),
-    each=(Each("topics.partition_indexes", "topics.partitions", per_turn=100),),
+    each=(Each("topics.partition_indexes", "topics.partitions", per_turn=100, once=True),),
 )
 def describe_producers(
     request: DescribeProducersRequest, broker: Broker, client: Client

@@ -22,7 +22,7 @@ from kavka_broker.request.split_requests import Each
     ReadShareGroupStateRequest,
     ReadShareGroupStateResponse,
     versions=(0, 0),
-    each=(Each("topics.partitions", "results.partitions", per_turn=50),),
+    each=(Each("topics.partitions", "results.partitions", per_turn=50, once=True),),
     bytes_max=FETCH_BYTES_MAX,
 )
 async def read_share_group_state(

@@ -80,7 +80,7 @@ class Api:
     refuses: Refuses | None = None
     is_local: Callable[[Any], bool] | None = None
     unstable: int | None = None
-    once: tuple[str, ...] = ()
+    once: tuple[tuple[str, ...], ...] = ()  # the paths of elements that are handled once
 
     @property
     def is_counting(self) -> bool:
@@ -162,7 +162,7 @@ def api(
             refuses,
             is_local,
             unstable,
-            tuple(elements.outermost for elements in each if elements.once),
+            tuple(elements.path for elements in each if elements.once),
         )
         return handle
 

@@ -12,20 +12,27 @@ they are named again: an answer would otherwise take a thousand times the memory
 
 from collections.abc import Hashable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from itertools import chain
+from operator import is_
+from typing import Any, Final, TypeVar
 
-from kavka_broker.protocol.message import Message, Struct
+from kavka_broker.protocol.message import ZERO, Message, Struct
 
 S = TypeVar("S", bound=Struct)
 Path = tuple[str, ...]  # names of array attributes, the outermost first
+
+NAMING: Final = frozenset({
+    "group_id", "resource_type", "resource_name", "configuration_keys", "name", "topic_name", "topic", "partition",
+    "partition_index",
+})  # fmt: skip
+"""Attributes that say which element one is; others say what its sender knows of it, and may differ at will."""
 
 
 @dataclass(frozen=True, slots=True)
 class Each:
     """The place of a request's elements and of its answer's; `per_turn` are handled in one turn of the loop.
 
-    Of an outermost array whose equal elements are handled `once`, elements that are named again are dropped. Decided
-    parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
+    Elements that are handled `once` are dropped where they are named again (`NAMING`). Decided parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
     again without harm: they share the wait for the disks of a majority.
     """
 
@@ -36,16 +43,16 @@ class Each:
     once: bool = False
 
     @property
-    def outermost(self) -> str:
-        return self.asked.partition(".")[0]
+    def path(self) -> Path:
+        return tuple(self.asked.split("."))
 
     def parts(self, request: Message) -> Iterator[Message]:
         """Requests of at most `per_turn` elements, made one by one; the request itself if it has no more."""
-        for part, _ in _cut(request, tuple(self.asked.split(".")), self.per_turn):
+        for part, _ in _cut(request, self.path, self.per_turn):
             yield part
 
     def has_elements(self, request: Message) -> bool:
-        return bool(getattr(request, self.outermost))
+        return bool(getattr(request, self.path[0]))
 
     def joined(self, answers: Iterable[Message]) -> Message:
         """The joined answer; the answer of a wholly refused part is the answer to all."""
@@ -91,28 +98,50 @@ def _cut_within(owner: S, name: str, inner: Path, count: int) -> Iterator[tuple[
     yield (owner if is_whole else with_items(owner, name, chosen)), taken
 
 
-def once_each(request: S, names: Iterable[str]) -> S:
-    """Return a request with equal elements of these arrays once, in their order; itself where all are different."""
-    for name in names:
-        items = getattr(request, name)
-        if items:
-            distinct = {_key(item): item for item in items}
-            if len(distinct) < len(items):
-                request = with_items(request, name, list(distinct.values()))
-    return request
+def once_each(owner: S, paths: Iterable[Path]) -> S:
+    """Return an owner with the elements of each path once, in their order; itself where none is named twice. What is
+    named twice on the way to them is joined.
+    """
+    for path in paths:
+        owner = _once_each(owner, path)
+    return owner
 
 
-def _key(element: Any) -> Hashable:
-    match element:
-        case Struct():
-            return tuple(_key(getattr(element, slot)) for slot in element.__match_args__)
-        case list():
-            return tuple(map(_key, element))
-    key: Hashable = element
-    return key
+def _once_each(owner: S, path: Path) -> S:
+    name, inner = path[0], path[1:]
+    items = getattr(owner, name)
+    if not items:
+        return owner
+    named: dict[Hashable, list[Any]] = {}
+    for item in items:
+        named.setdefault(_name_of(item), []).append(item)
+    distinct = [_once_each(_one_of(same, inner[0]), inner) if inner else same[0] for same in named.values()]
+    is_same = len(distinct) == len(items) and all(map(is_, distinct, items))
+    return owner if is_same else with_items(owner, name, distinct)
 
 
-def with_items(owner: S, name: str, items: list[Any]) -> S:
+def _one_of(same: list[Any], name: str) -> Any:
+    """Return one item with all elements of items that are named the same; null means all that there are."""
+    if len(same) == 1:
+        return same[0]
+    elements = [getattr(item, name) for item in same]
+    is_of_all = any(some is None for some in elements)
+    return with_items(same[0], name, None if is_of_all else list(chain.from_iterable(elements)))
+
+
+def _name_of(element: Any) -> Hashable:
+    """Return what an element is, as far as its handler looks: a topic with an id is known by that alone."""
+    if not isinstance(element, Struct):
+        name: Hashable = element
+        return name
+    topic_id = getattr(element, "topic_id", ZERO)
+    if topic_id != ZERO:
+        return bytes(topic_id)
+    parts = (getattr(element, slot) for slot in element.__match_args__ if slot in NAMING)
+    return tuple(tuple(part) if isinstance(part, list) else part for part in parts)
+
+
+def with_items(owner: S, name: str, items: list[Any] | None) -> S:
     """A copy of `owner` with other items."""
     part = object.__new__(type(owner))
     for slot in owner.__match_args__:

@@ -15,7 +15,12 @@ from kavka_broker.protocol.messages.describe_producers_response import (
 )
 from kavka_broker.protocol.messages.leave_group_request import LeaveGroupRequest, MemberIdentity
 from kavka_broker.protocol.messages.leave_group_response import LeaveGroupResponse, MemberResponse
-from kavka_broker.protocol.messages.metadata_request import MetadataRequest
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
 from kavka_broker.request.split_requests import Each, once_each
 
 TOPICS = Each("topics.partition_indexes", "topics.partitions", per_turn=3)
@@ -62,19 +67,46 @@ def test_the_answer_of_a_wholly_refused_part_is_the_answer_to_all() -> None:
     assert MEMBERS.joined([members, refused]) is refused
 
 
-def test_equal_elements_are_handled_once() -> None:
+def test_elements_that_are_named_again_are_dropped() -> None:
+    path = (("group_ids",),)
     request = ConsumerGroupDescribeRequest(["b", "a", "b", "b"], True)
-    assert once_each(request, ("group_ids",)) == ConsumerGroupDescribeRequest(["b", "a"], True)
+    assert once_each(request, path) == ConsumerGroupDescribeRequest(["b", "a"], True)
     assert request.group_ids == ["b", "a", "b", "b"], "the request itself stays as it is"
     different = ConsumerGroupDescribeRequest(["b", "a"])
-    assert once_each(different, ("group_ids",)) is different
-    assert once_each(MetadataRequest(None), ("topics",)) == MetadataRequest(None)
+    assert once_each(different, path) is different
+    assert once_each(MetadataRequest(None), (("topics",),)) == MetadataRequest(None)
 
 
-def test_structures_are_equal_where_all_that_they_say_is() -> None:
+def test_a_config_resource_is_another_one_with_other_keys() -> None:
     def asked(*keys: str) -> DescribeConfigsResource:
         return DescribeConfigsResource(4, "1", list(keys))
 
     request = DescribeConfigsRequest([asked("x"), asked("x"), asked("y"), DescribeConfigsResource(4, "1", None)])
-    distinct = once_each(request, ("resources",))
+    distinct = once_each(request, (("resources",),))
     assert distinct.resources == [asked("x"), asked("y"), DescribeConfigsResource(4, "1", None)]
+
+
+def test_partitions_are_dropped_within_groups_and_topics_that_are_joined() -> None:
+    def asked(group_id: str, epoch: int, topics: dict[str, list[int]] | None) -> OffsetFetchRequestGroup:
+        wanted = (
+            None
+            if topics is None
+            else [OffsetFetchRequestTopics(name, partition_indexes=indexes) for name, indexes in topics.items()]
+        )
+        return OffsetFetchRequestGroup(group_id, None, epoch, wanted)
+
+    groups = [
+        asked("g", 1, {"t": [0, 0, 1]}),
+        asked("h", 1, None),
+        asked("g", 2, {"u": [5], "t": [1, 2]}),
+        asked("h", 2, {"t": [1]}),
+    ]
+    distinct = once_each(OffsetFetchRequest(groups=groups), (("groups", "topics", "partition_indexes"),))
+    assert distinct.groups == [asked("g", 1, {"t": [0, 1, 2], "u": [5]}), asked("h", 1, None)]
+
+
+def test_a_topic_with_an_id_is_known_by_that_alone() -> None:
+    by_id = [MetadataRequestTopic(bytes(15) + b"1", name) for name in ("a", "b", None)]
+    by_name = [MetadataRequestTopic(name=name) for name in ("a", "b", "a")]
+    distinct = once_each(MetadataRequest([*by_id, *by_name]), (("topics",),))
+    assert distinct.topics == [by_id[0], *by_name[:2]]

@@ -190,7 +190,7 @@ async def describe_partitions(request: Any, api: Api, broker: Broker, client: Cl
     asked, cursor = request, request.cursor
     if not request.topics and cursor is not None and cursor.topic_name not in shown:
         shown = [name for name in shown if name > cursor.topic_name]
-        asked = with_items(asked, "cursor", None)  # type: ignore[arg-type]
+        asked = with_items(asked, "cursor", None)
     answer: Any = api.response()
     if shown:
         answer = api.handle(with_items(asked, "topics", [TopicRequest(name) for name in shown]), broker, client)
