@@ -54,7 +54,7 @@ class Case:
 
     @property
     def name(self) -> str:
-        """What patterns of the allow list are matched with."""
+        """How it is called beside its class."""
         return f"{self.method} {self.shown}"
 
     @property

@@ -4,12 +4,13 @@
 Kafka beside it. `allow_list.py` says what is left out, and why.
 """
 
+import re
 from pathlib import Path
 from zipfile import ZipFile
 
 import pytest
 
-from tests.conformance.kafka_own.allow_list import ABSENT, CLASSES, STORIES
+from tests.conformance.kafka_own.allow_list import ABSENT, CLASSES, STORIES, OwnTests
 from tests.conformance.kafka_own.not_played import NOT_PLAYED
 from tests.conformance.kafka_own.runs import Case, Run, run
 from tests.conformance.kafka_own.verdicts import complaints, pattern, table
@@ -75,6 +76,14 @@ def classes_of_tests() -> dict[str, bool]:
                     code = opened.read(name)
                     found[name.removesuffix(".class").replace("/", ".")] = any(one in code for one in ANNOTATIONS)
     return found
+
+
+def test_what_a_class_leaves_out_another_plays() -> None:
+    one, another = (OwnTests(f"kafka.server.{name}", 1) for name in ("OneTest", "AnotherTest"))
+    left_out = re.compile(pattern([OwnTests(one.name, 1, {"testIt ": "for a reason"}), another]))
+    assert left_out.search("OneTest.testIt [1] Type=Raft-Isolated")
+    assert not left_out.search("AnotherTest.testIt [1] Type=Raft-Isolated")
+    assert not left_out.search("OneTest.testItAgain [1] Type=Raft-Isolated")
 
 
 def test_a_case_that_fails_or_is_lacking_is_told() -> None:

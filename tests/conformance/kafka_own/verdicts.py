@@ -10,8 +10,8 @@ SHOWN_MAX = 300
 
 
 def pattern(classes: Iterable[OwnTests]) -> str:
-    """The cases outside of the list, as a regular expression of their names; empty for none."""
-    return "|".join(f"(?:{one})" for entry in classes for one in entry.outside)
+    """The cases outside of the list, as a regular expression of CLASS.METHOD SHOWN-NAME; empty for none."""
+    return "|".join(rf"^{entry.name.rpartition('.')[2]}\.{one}" for entry in classes for one in entry.outside)
 
 
 def by_class(cases: Iterable[Case]) -> dict[str, list[Case]]:

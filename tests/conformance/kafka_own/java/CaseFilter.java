@@ -12,7 +12,7 @@ import java.util.List;
 import java.util.regex.Pattern;
 
 /**
- * Leaves out cases of which "METHOD SHOWN-NAME" has what -Dkavka.left.out=REGEX describes.
+ * Leaves out cases of which "CLASS.METHOD SHOWN-NAME" has what -Dkavka.left.out=REGEX describes.
  *
  * A method that is written for nodes in one role and for nodes in both is played once: with the roles apart.
  */
@@ -25,7 +25,8 @@ public class CaseFilter implements ExecutionCondition {
     public ConditionEvaluationResult evaluateExecutionCondition(ExtensionContext context) {
         if (context.getTestMethod().isEmpty()) return ConditionEvaluationResult.enabled("");
         Method method = context.getTestMethod().get();
-        String name = method.getName() + " " + context.getDisplayName();
+        String type = context.getRequiredTestClass().getSimpleName();
+        String name = type + "." + method.getName() + " " + context.getDisplayName();
         boolean isLeftOut = LEFT_OUT != null && LEFT_OUT.matcher(name).find();
         boolean isRepeated = name.contains(IS_COMBINED) && isPlayedApart(method);
         return isLeftOut || isRepeated
