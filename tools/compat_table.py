@@ -74,23 +74,28 @@ NOTES = """\
 - A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
   kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
   (docs/adr/0040).
-- Share groups (KIP-932) are experimental: a new cluster has share.version 0, and requests of share groups are
-  UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature share.version=1`. A member that waits for partitions
-  heartbeats sooner than in Apache Kafka, as one of a consumer group does (docs/adr/0040). A partition's leader writes
-  down where a group begins before it serves it, and the start with each acknowledgement: START-OFFSET of
-  kafka-share-groups may be ahead of Apache Kafka's, the lag is the same. A batch that is larger than
-  share.partition.max.record.locks is delivered in parts. Members do not get markers and, with read_committed, aborted
-  records. After an unclean election of a partition, records that take the offsets of lost ones may count as delivered.
-  There are no dead letters (KIP-1191), as in 4.3.1.
-- Streams groups (KIP-1071) are experimental: a new cluster has streams.version 0, and requests of streams groups are
-  UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature streams.version=1`. A member that waits for tasks or
-  for internal topics heartbeats sooner than in Apache Kafka. One whose answer was lost hears of its tasks again; in
-  4.3.1 it does not, and runs none of them. Standbys are placed wherever there are processes for them (KAFKA-20899).
-  What is wrong with a topology is STREAMS_INVALID_TOPOLOGY also where Apache Kafka answers UNKNOWN_SERVER_ERROR; it may
-  name 10,000 topics, each as the source of one subtopology, and have 100,000 tasks. Repartition topics that are
-  copartitioned among themselves take the fixed number of partitions of their own group; 4.3.1 looks at those of the
-  whole topology. Endpoints name partitions that exist alone, and ListGroups finds groups by the state NotReady, which
-  4.3.1 knows as not_ready there.
+- Share groups (KIP-932) are experimental: a new cluster has share.version 0 (1 in Apache Kafka 4.3), and requests of
+  share groups are UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature share.version=1`. A member that
+  waits for partitions heartbeats sooner than in Apache Kafka, as one of a consumer group does (docs/adr/0040). An
+  assignment that gives nothing to anybody does not begin group.share.assignment.interval.ms, so that a group of which
+  partitions come to be known is assigned them at once; its epochs may be one or two ahead of those in Apache Kafka.
+  One request of a share session is served at a time, another meanwhile is INVALID_SHARE_SESSION_EPOCH, and an answer
+  names 1,000 partitions with an error at most. A partition's leader writes down where a group begins before it serves
+  it, and the start with each acknowledgement: START-OFFSET of kafka-share-groups may be ahead of Apache Kafka's, and
+  is there before the first acknowledgement, when Apache Kafka has none; the lag is the same. A batch that is larger
+  than share.partition.max.record.locks is delivered in parts. Members do not get markers and, with read_committed,
+  aborted records. After an unclean election of a partition, records that take the offsets of lost ones may count as
+  delivered. There are no dead letters (KIP-1191), as in 4.3.1.
+- Streams groups (KIP-1071) are experimental: a new cluster has streams.version 0 (1 in Apache Kafka 4.3), and
+  requests of streams groups are UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature streams.version=1`. An
+  assignment that gives nothing to anybody does not begin the interval, as in share groups. A member that waits for
+  tasks or for internal topics heartbeats sooner than in Apache Kafka. One whose answer was lost hears of its tasks
+  again; in 4.3.1 it does not, and runs none of them. Standbys are placed wherever there are processes for them
+  (KAFKA-20899). What is wrong with a topology is STREAMS_INVALID_TOPOLOGY also where Apache Kafka answers
+  UNKNOWN_SERVER_ERROR; it may name 10,000 topics, each as the source of one subtopology, and have 100,000 tasks.
+  Repartition topics that are copartitioned among themselves take the fixed number of partitions of their own group;
+  4.3.1 looks at those of the whole topology. Endpoints name partitions that exist alone, and ListGroups finds groups
+  by the state NotReady, which 4.3.1 knows as not_ready there.
 - Metadata and FindCoordinator wait up to half a second while a broker has just broken its connections, and Metadata
   shows a broker for three seconds after it was fenced: both so that clients find the new leader at once. Apache Kafka
   fences a killed broker after nine seconds, and answers without it from then on.
