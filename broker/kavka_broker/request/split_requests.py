@@ -32,7 +32,9 @@ NAMING: Final = frozenset({
 class Each:
     """The place of a request's elements and of its answer's; `per_turn` are handled in one turn of the loop.
 
-    Elements that are handled `once` are dropped where they are named again (`NAMING`). Decided parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
+    Elements that are handled `once` are dropped where they are named again (`NAMING`).
+
+    Decided parts go `together` where none needs the commit of the one before, because the sender may ask for all parts
     again without harm: they share the wait for the disks of a majority.
     """
 

@@ -67,15 +67,17 @@ def test_fetch_offsets_of_many_groups(tmp_path: Path, version: int) -> None:
         topic = OffsetFetchRequestTopics(
             "" if has_ids else "t", topic_id if has_ids else bytes(16), partition_indexes=[0, 1]
         )
-        groups = [
-            OffsetFetchRequestGroup("g", topics=[topic]),
-            OffsetFetchRequestGroup("g", topics=None),
-            OffsetFetchRequestGroup("unknown", topics=[topic]),
-        ]
-        answer = await client.call(OffsetFetchRequest(groups=groups), OffsetFetchResponse, version)
-        offsets = [[p.committed_offset for t in group.topics for p in t.partitions] for group in answer.groups]
-        assert offsets == [[17, -1], [17], [-1, -1]]
-        assert {(t.name, t.topic_id) for group in answer.groups for t in group.topics} == {(topic.name, topic.topic_id)}
+        named, every = OffsetFetchRequestGroup("g", topics=[topic]), OffsetFetchRequestGroup("g", topics=None)
+        for groups, expected in (
+            ([named, OffsetFetchRequestGroup("unknown", topics=[topic])], [[17, -1], [-1, -1]]),
+            ([every], [[17]]),
+            ([named, every], [[17]]),  # a group is answered once, with all that it has
+        ):
+            answer = await client.call(OffsetFetchRequest(groups=groups), OffsetFetchResponse, version)
+            offsets = [[p.committed_offset for t in group.topics for p in t.partitions] for group in answer.groups]
+            assert offsets == expected
+            found = {(t.name, t.topic_id) for group in answer.groups for t in group.topics}
+            assert found == {(topic.name, topic.topic_id)}
 
     play(tmp_path, scenario)
 
