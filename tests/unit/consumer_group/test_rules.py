@@ -167,6 +167,16 @@ def test_an_expression_that_matches_nothing_leaves_a_group_in_its_first_epoch() 
     assert world.owned() == {"A": {}}, "it had topics before, which it has to give up"
 
 
+def test_an_expression_that_matches_nothing_beside_names_leaves_the_epoch() -> None:
+    world = World(t=1)
+    world.join("A", "t")
+    world.settle("A")
+    before = world.group.epoch
+    world.clients["A"].regex, world.clients["A"].says_all = "v", True
+    world.settle("A")
+    assert (world.group.epoch, world.member("A").regex, world.owned()) == (before, "v", {"A": {"t": [0]}})
+
+
 def test_names_and_an_expression_count_together_and_a_change_of_it_moves_the_epoch() -> None:
     world = World(t=1, u=1, v=1)
     world.join("A", "v", regex="u")

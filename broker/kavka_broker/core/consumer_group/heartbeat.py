@@ -434,12 +434,13 @@ def _epoch(view: View, before: ConsumerMember, around: Surroundings, change: Cha
 
 
 def _says_nothing(view: View, before: ConsumerMember) -> bool:
-    """Whether a member's expression is new to the group and matches no topic, and the member had none before: its group
-    stays in its epoch, as Apache Kafka's does, which matches a new expression only after the heartbeat.
+    """Whether a member's expression is new to the group and matches no topic, and the member keeps the topics that it
+    had: its group stays in its epoch, as Apache Kafka's does, which matches a new expression only after the heartbeat.
     """
     member, group = view.member, view.group
-    is_new = member.regex in view.matched and member.regex not in group.matched
-    return is_new and not view.topics_of(member) and not group.topics_of(before)
+    is_new = member.regex not in group.matched
+    matches_none = member.regex in view.matched and not view.matched[member.regex]
+    return is_new and matches_none and view.topics_of(member) == group.topics_of(before)
 
 
 def _names(
