@@ -66,7 +66,7 @@ def go_on(nodes: Nodes, writer: Application) -> None:
 
 
 def judge(nodes: Nodes, topics: Topics, writer: Application, partitions: int) -> None:
-    """What the writer says, beside what is there. Its last transaction, whose line it could not write, is not judged."""
+    """What the writer says, beside what is there. Its last transaction, of which it has no line, is not judged."""
     committed, aborted, unknown = (numbers(writer, word) for word in ("committed", "aborted", "unknown"))
     assert aborted
     assert len(unknown) < len(committed), writer.log.read_text()

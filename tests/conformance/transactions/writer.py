@@ -2,8 +2,9 @@
 
     python -m tests.conformance.transactions.writer aiokafka|kafka-python BOOTSTRAP INPUT OUTPUT ID
 
-It reads nothing of INPUT, and OUTPUT is its transactional id. Transaction N writes N to partitions 0 to 2; every fourth one is aborted. stdout has
-a line for each: `committed N`, `aborted N`, or `unknown N ERROR`, after which another producer takes the id over.
+It reads nothing of INPUT, and OUTPUT is its transactional id. Transaction N writes N to partitions 0 to 2; every
+fourth one is aborted. stdout has a line for each: `committed N`, `aborted N`, or `unknown N ERROR`, after which another
+producer takes the id over.
 """
 
 import asyncio
