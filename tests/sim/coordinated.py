@@ -174,7 +174,6 @@ class Transactional(Client):
     has_ended = False
     _coordinators: dict[int, tuple[str, int]]
     owners: Owners
-    settled: SettledIds
     _identity: tuple[int, int] | None = None
     _present: Written | None = None
     _sequences: dict[Place, int]
@@ -324,7 +323,6 @@ class Transactional(Client):
                 self.record.acknowledged(written, values, base_offset)
                 return
             if code not in AGAIN:
-                self.settled.producer_refused(self.transactional_id, self._identity, code)
                 raise Over(code)
             self.forget_leader(place)
             await self.pause()
@@ -373,10 +371,6 @@ class Transactional(Client):
         request = kind(self.transactional_id, *self._identity, commits)
         answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, request, EndTxnResponse)
         if answer.error_code:
-            if commits:
-                self.settled.commit_refused(
-                    self.transactional_id, self._identity, answer.error_code, is_former=self.is_former
-                )
             raise Over(answer.error_code)
         if not self.is_former and (answer.producer_id, answer.producer_epoch) != self._identity:
             self._identity = answer.producer_id, answer.producer_epoch
@@ -446,7 +440,6 @@ class Coordinated(Workload):
             is_former, said = self.random.random() < 0.5, self.shape.has_former_producers
             producer.is_former = is_former if said is None else said
             producer.record, producer.fates, producer.owners = self.record, self.fates, self.owners
-            producer.settled = self.settled
             # As another workload has drawn: they may have expired.
             producer.asks_offsets = "offsets.retention.minutes" not in self.shape.settings
             self.transactional.append(producer)
@@ -490,7 +483,7 @@ class Coordinated(Workload):
         excused = self.record.excused_values
         read = [problem for problem in self.fates.problems if excused.isdisjoint(problem.split())]
         objections = [*map(str, fatal(permitted)), *unmarked, *read, *replays.at_the_end()]
-        objections += [*self.owners.never, *self.settled.refused]
+        objections += self.owners.never
         if not self.shape.settings.keys() & EXPIRING.keys():  # whose id has expired may go on, as in Apache Kafka
             objections += self.owners.problems
         self.reached(logs_replayed=replays.compared, records_compacted=replays.taken)

@@ -9,22 +9,18 @@ from the bytes of its disk, and compared with what the coordinator knows then:
 | SettledIsCommitted | no record above the high watermark says where an id stands, or that it is gone |
 | OneMoveAtATime | no id has two records above the high watermark |
 | marker-of-a-former-coordinator | a marker carries an epoch before the one in which its transaction was decided |
-| refused-commit | a producer is told an error of a commit that is done, and nobody has taken its id over |
-| own-id-refused | a producer is told that its producer id is another's, and it is what the newest record gives it |
 
-`replays` looks at whole logs now and then, also once they are cleaned. Here no record is passed over, and none is seen
-twice.
+`replays` looks at whole logs now and then, also once they are cleaned. Here each record is seen once, but for what
+a disk has damaged.
 """
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
-from kavka_broker.core.transaction.ending import told
 from kavka_broker.core.transaction.records import standing_of as standing_in
-from kavka_broker.core.transaction.state import BUMPS_FROM, EPOCH_EXHAUSTED, Standing, TransactionState
+from kavka_broker.core.transaction.state import BUMPS_FROM, Standing
 from kavka_broker.protocol.coordinator_records import Coordinator, unframe
-from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.transaction.transaction_log_key import TransactionLogKey
 from kavka_broker.protocol.messages.transaction.transaction_log_value import TransactionLogValue
 from kavka_broker.protocol.records.record import read_records
@@ -57,15 +53,11 @@ class Known:
 
 
 class SettledIds:
-    """Looks at the coordinators of a node after each of its steps. `records` counts those that it has read, `refused`
-    are the errors that a producer was told, and should not have been.
-    """
+    """Looks at the coordinators of a node after each of its steps. `records` counts those that it has read."""
 
     def __init__(self, simulation: Simulation) -> None:
         self.records = 0
-        self.refused: list[str] = []
         self._decided: dict[tuple[int, int], int] = {}  # the first epoch of a coordinator, by producer id and epoch
-        self._last: dict[str, Standing] = {}  # what the newest record of each id says
         self._simulation = simulation
         self._known: dict[tuple[int, int], Known] = {}  # by node and partition
 
@@ -81,8 +73,6 @@ class SettledIds:
             if known is None or known.shard is not shard:
                 # What it has loaded may be above the high watermark: a leader is not asked to wait for its followers.
                 known = self._known[place] = Known(shard, end_of(shard))
-                for transaction in shard.transactions.values():
-                    self._note_decided(shard, transaction.standing)
             for problem in self._problems(known):
                 self._simulation.fail(f"{problem} ({node.host}, {shard.partition})")
 
@@ -94,7 +84,8 @@ class SettledIds:
             self.records += len(said)
             known.uncommitted += said
             for record in said:
-                self._note(shard, record)
+                if record.standing is not None:
+                    self._note_decided(shard, record.standing)
             for name, record in {record.transactional_id: record for record in said}.items():
                 transaction = transactions.get(name)
                 live = None if transaction is None else standing_of(transaction)
@@ -113,15 +104,8 @@ class SettledIds:
             if settled == record.standing:
                 yield f"SettledIsCommitted: {name} is {settled}, as at {record.offset} above {high_watermark}"
 
-    def _note(self, shard: Any, record: Said) -> None:
-        if record.standing is None:
-            self._last.pop(record.transactional_id, None)
-        else:
-            self._last[record.transactional_id] = record.standing
-            self._note_decided(shard, record.standing)
-
     def _note_decided(self, shard: Any, standing: Standing) -> None:
-        if standing.state.is_prepared:
+        if standing.state.is_prepared and standing.version >= BUMPS_FROM:  # each decision has an epoch of its own
             self._decided.setdefault((standing.producer_id, standing.producer_epoch), shard.partition.leader_epoch)
 
     def marker(self, where: str, producer: tuple[int, int], coordinator_epoch: int) -> str:
@@ -130,35 +114,6 @@ class SettledIds:
         if decided <= coordinator_epoch:
             return ""
         return f"marker-of-a-former-coordinator: {where} has epoch {coordinator_epoch}; {producer} decided in {decided}"
-
-    def commit_refused(self, transactional_id: str, producer: tuple[int, int], code: int, *, is_former: bool) -> None:
-        """A producer is told this error of its commit, with this id and epoch."""
-        last = self._last.get(transactional_id)
-        if last is None or last.state is not TransactionState.COMPLETE_COMMIT:
-            return
-        producer_id, epoch = producer
-        # Version 2 raises the epoch with the decision, and begins another id when the epochs are used up.
-        own = epoch if is_former else 0 if epoch == EPOCH_EXHAUSTED else epoch + 1
-        is_own = last.previous_producer_id == producer_id and last.producer_epoch == own
-        if is_own and is_former is (last.version < BUMPS_FROM):
-            self.refused.append(
-                f"refused-commit: {producer} of {transactional_id} is told {ErrorCode(code).name}, and there is {last}"
-            )
-
-    def producer_refused(self, transactional_id: str, producer: tuple[int, int], code: int) -> None:
-        """A producer is told this error of what it asks with this id and epoch."""
-        last = self._last.get(transactional_id)
-        if last is None or code != ErrorCode.INVALID_PRODUCER_ID_MAPPING or told(last) != producer:
-            return
-        if self._coordinators(transactional_id) == 1:  # one that is cut off may not know of the id
-            self.refused.append(f"own-id-refused: {producer} of {transactional_id}, and there is {last}")
-
-    def _coordinators(self, transactional_id: str) -> int:
-        """How many nodes take themselves for the coordinator of this id."""
-        shards = [
-            shard for node in self._simulation.nodes if node.is_serving for shard in node.broker.transactions.shards()
-        ]
-        return sum(transactional_id in shard.transactions for shard in shards)
 
 
 def appended(known: Known) -> Iterator[Said]:

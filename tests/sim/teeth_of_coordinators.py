@@ -1,6 +1,6 @@
 """Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
 
-from collections.abc import Collection, Generator, Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
@@ -14,10 +14,10 @@ from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.partition.producer_state import Producer, ProducerStates
 from kavka_broker.core.partition.transactions import NO_OFFSET, Transactions
-from kavka_broker.core.transaction import ending, partitions, producers, records, state
+from kavka_broker.core.transaction import ending, producers, records, state
 from kavka_broker.core.transaction.ending import End, end
 from kavka_broker.core.transaction.producers import Init, fence
-from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Place, Standing, Transaction, TransactionState
+from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Standing, Transaction, TransactionState
 from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType
@@ -324,19 +324,6 @@ def next_ids_are_not_written(patch: Patch) -> None:
         return framed(transactional_id, replace(standing, next_producer_id=NO_PRODUCER), version)
 
     patch.setattr(transaction_shard, "framed", framed_without)
-
-
-@tooth("id and epoch of a producer are looked at before a completion that is under way (KAFKA-18660)", LATE, 10,
-       workloads="coordinated")  # fmt: skip
-def completions_are_overlooked(patch: Patch) -> None:
-    def add(
-        transaction: Transaction | None, producer: tuple[int, int], added: Collection[Place], version: int, now_ms: int
-    ) -> Standing | None:
-        if transaction is not None and transaction.pending is None:
-            partitions._check_producer(transaction.standing, producer)
-        return partitions.add_partitions(transaction, producer, added, version, now_ms)
-
-    patch.setattr(transaction_coordinator, "add_partitions", add)
 
 
 @tooth("markers carry the first epoch of their coordinator's partition", LATE, 5, workloads="coordinated")
