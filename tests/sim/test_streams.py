@@ -37,4 +37,7 @@ def test_a_task_is_never_active_with_two_members(seed: int) -> None:
     counts = simulation.events.counts
     assert counts["played.streams_assigned"] > 0
     assert counts["played.streams_given_up"] > 0
+    assert counts["played.streams_commits"] > 0
+    assert counts["played.streams_commits_refused"] > 0
+    assert counts["played.streams_haunted"] > 0
     assert simulation.replays.compared > 0
