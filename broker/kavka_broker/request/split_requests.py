@@ -132,14 +132,17 @@ def _one_of(same: list[Any], name: str) -> Any:
 
 
 def _name_of(element: Any) -> Hashable:
-    """Return what an element is, as far as its handler looks: a topic with an id is known by that alone."""
+    """Return what an element is, as far as its handler looks: a topic with an id is known by that alone, and a group by
+    its own id, whatever members are named with it: the first that is named is answered.
+    """
     if not isinstance(element, Struct):
         name: Hashable = element
         return name
     topic_id = getattr(element, "topic_id", ZERO)
     if topic_id != ZERO:
         return bytes(topic_id)
-    parts = (getattr(element, slot) for slot in element.__match_args__ if slot in NAMING)
+    parts = [getattr(element, slot) for slot in element.__match_args__ if slot in NAMING]
+    assert parts, f"nothing says which {type(element).__qualname__} one is"
     return tuple(tuple(part) if isinstance(part, list) else part for part in parts)
 
 

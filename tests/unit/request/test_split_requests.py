@@ -110,3 +110,18 @@ def test_a_topic_with_an_id_is_known_by_that_alone() -> None:
     by_name = [MetadataRequestTopic(name=name) for name in ("a", "b", "a")]
     distinct = once_each(MetadataRequest([*by_id, *by_name]), (("topics",),))
     assert distinct.topics == [by_id[0], *by_name[:2]]
+
+
+def test_topics_of_different_ids_are_different_without_a_name() -> None:
+    def asked(number: int, *indexes: int) -> OffsetFetchRequestTopics:
+        return OffsetFetchRequestTopics("", bytes(15) + bytes([number]), list(indexes))
+
+    request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=[asked(1, 0), asked(2, 0), asked(1, 3)])])
+    distinct = once_each(request, (("groups", "topics", "partition_indexes"),))
+    assert distinct.groups[0].topics == [asked(1, 0, 3), asked(2, 0)]
+
+
+def test_elements_that_nothing_names_are_a_mistake_of_the_one_who_says_once() -> None:
+    request = LeaveGroupRequest(members=[MemberIdentity("a"), MemberIdentity("b")])
+    with pytest.raises(AssertionError, match="nothing says which MemberIdentity one is"):
+        once_each(request, (("members",),))
