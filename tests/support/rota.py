@@ -82,8 +82,9 @@ SECONDS: Final[Mapping[str, int]] = {
     # A server of its own, and Spark.
     "tests/conformance/analytics/test_chains_by_spark.py": 90,
     "tests/conformance/analytics/test_delta_by_spark.py": 105,
-    "tests/conformance/analytics/test_live_query.py": 90,
+    "tests/conformance/analytics/test_live_query.py": 60,
     "tests/conformance/analytics/test_spark_run.py": 115,
+    "tests/conformance/analytics/test_spark_users.py": 95,
     "tests/conformance/doctor/test_open_transactions.py": 15,
     "tests/conformance/external/test_thousands.py": 38,
     "tests/conformance/external/test_users.py": 40,
