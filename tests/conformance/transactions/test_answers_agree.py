@@ -33,6 +33,12 @@ from kavka_broker.protocol.messages.init_producer_id_request import InitProducer
 from kavka_broker.protocol.messages.init_producer_id_response import InitProducerIdResponse
 from kavka_broker.protocol.messages.produce_request import PartitionProduceData, ProduceRequest, TopicProduceData
 from kavka_broker.protocol.messages.produce_response import ProduceResponse
+from kavka_broker.protocol.messages.write_txn_markers_request import (
+    WritableTxnMarker,
+    WritableTxnMarkerTopic,
+    WriteTxnMarkersRequest,
+)
+from kavka_broker.protocol.messages.write_txn_markers_response import WriteTxnMarkersResponse
 from kavka_broker.protocol.records.record import build_batch
 from tests.support.asking import ask
 from tests.support.both import Both, running_both
@@ -276,3 +282,39 @@ def test_what_a_coordinator_refuses(both: Both) -> None:
             answer = ask(producer.server.address, EndTxnRequest("known", *me, commits), EndTxnResponse, 5)
             codes.append(ErrorCode(answer.error_code).name)
         assert codes[0] == codes[1], (producer_id, epoch, commits)
+
+
+#: Markers that no coordinator has sent: whose, with which epoch against the known one, and of which coordinator.
+STRANGERS: Final = {
+    "unknown producer": (1_000, 0, 0, "t"), "epoch before": (0, -1, 0, "t"), "epoch behind": (0, 1, 0, "t"),
+    "former coordinator": (0, 1, -2, "t"), "topic that is not there": (0, 2, 0, "none"), "now": (0, 2, 0, "t"),
+}  # fmt: skip
+
+
+def markers_of_strangers(server: Server, version: int) -> dict[str, str]:
+    producer = Producer(server, f"strangers {version}", version)
+    producer.init()
+    producer.play("init begin")
+    batch = build_batch(
+        [(None, b"v")], timestamp_ms=1, producer_id=producer.me[0], producer_epoch=producer.me[1], base_sequence=0,
+        transactional=True,
+    )  # fmt: skip
+    if version == 1:  # version 2 has written as it began
+        data = TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])
+        written = ask(server.address, ProduceRequest(producer.name, -1, 9_000, [data]), ProduceResponse, 11)
+        assert written.responses[0].partition_responses[0].error_code == 0
+    found = {}
+    for what, (producer_id, epoch, coordinator_epoch, topic) in STRANGERS.items():
+        me = producer.me[0] + producer_id, producer.me[1] + epoch
+        topics = [WritableTxnMarkerTopic(topic, [0])]
+        marker = WritableTxnMarker(*me, False, topics, coordinator_epoch, 2 if version == 2 else 0)
+        answer = ask(server.address, WriteTxnMarkersRequest([marker]), WriteTxnMarkersResponse)
+        found[what] = ErrorCode(answer.markers[0].topics[0].partitions[0].error_code).name
+    return found
+
+
+@pytest.mark.parametrize("version", VERSIONS)
+def test_markers_of_strangers(both: Both, version: int) -> None:
+    ours, theirs = (markers_of_strangers(server, version) for server in both)
+    assert ours == theirs
+    assert ours["epoch before"] == "INVALID_PRODUCER_EPOCH"
