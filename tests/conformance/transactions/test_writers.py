@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from tests.conformance.transactions.copying import OUTPUT, PARTITIONS, Application, Topics
+from tests.conformance.transactions.writer import ABORTED_EACH
 from tests.support.nodes import Nodes, cluster
 from tests.support.programs import NODE, go_clients, node_modules
 
@@ -19,6 +20,8 @@ pytestmark = pytest.mark.slow
 
 TRANSACTION_STATE = "__transaction_state"
 MORE = 10
+#: A client may lose track of a transaction at each of two deaths, and while it takes its id over again.
+UNKNOWN_MAX = 6
 PYTHON = (sys.executable, "-m", "tests.conformance.transactions.writer")
 
 
@@ -69,7 +72,7 @@ def judge(nodes: Nodes, topics: Topics, writer: Application, partitions: int) ->
     """What the writer says, beside what is there. Its last transaction, of which it has no line, is not judged."""
     committed, aborted, unknown = (numbers(writer, word) for word in ("committed", "aborted", "unknown"))
     assert aborted
-    assert len(unknown) < len(committed), writer.log.read_text()
+    assert len(unknown) <= UNKNOWN_MAX, writer.log.read_text()
     found = Counter[int]()
 
     def is_all_there() -> bool:  # markers are written after the commit, one after the other
@@ -79,7 +82,8 @@ def judge(nodes: Nodes, topics: Topics, writer: Application, partitions: int) ->
 
     nodes.wait("every commit is there", is_all_there)
     assert all(found[number] == partitions for number in committed), f"more than once: {found}"
-    assert not [number for number in aborted if found[number]], "aborted, and there"
+    never = aborted | {number for number in unknown if number % ABORTED_EACH == 0}
+    assert not [number for number in never if found[number]], "aborted, and there"
     torn = {number: found[number] for number in unknown if found[number] not in (0, partitions)}
     assert not torn, f"neither whole nor absent, with so many records: {torn}"
 
