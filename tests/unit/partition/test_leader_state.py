@@ -102,7 +102,7 @@ def test_nothing_is_committed_while_too_few_are_in_sync() -> None:
 @pytest.mark.parametrize(
     ("answer", "settled", "isr"),
     [
-        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 1), ProposalOutcome.DONE, (1, 2, 3)),
+        (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 1), ProposalOutcome.WAIT, (1, 2)),
         (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), 0), ProposalOutcome.DONE, (1, 2, 3)),
         (IsrAnswer(ErrorCode.NONE, 1, 8, (1, 2, 3), 1), ProposalOutcome.WAIT, (1, 2)),
         (IsrAnswer(ErrorCode.NONE, 1, 7, (1, 2, 3), -1), ProposalOutcome.WAIT, (1, 2)),
@@ -118,6 +118,16 @@ def test_what_an_answer_makes_of_a_proposal(answer: IsrAnswer, settled: Proposal
     assert leader.answered(change, answer) is settled
     assert leader.isr == isr
     assert (leader.pending is None) is (settled in (ProposalOutcome.DONE, ProposalOutcome.REFUSED))
+
+
+def test_a_smaller_isr_counts_when_the_metadata_has_it_which_may_say_of_a_higher_bound_before() -> None:
+    leader = led(1, 2)
+    fetch(leader, 2, 5, 9, now_ms=60)
+    change = leader.propose(bytes(16), 0, add=(), remove=(2,))
+    assert leader.answered(change, IsrAnswer(ErrorCode.NONE, 1, 7, (1,), 1)) is ProposalOutcome.WAIT
+    assert leader.committed_end(9, 1, lambda _: 4, 60) == 5, "by the former bound, 1, and the larger set"
+    take(leader, 1, epoch=1)
+    assert leader.committed_end(9, 2, lambda _: 4, 60) == NO_OFFSET, "by the bound that came before the ISR"
 
 
 def test_an_answer_to_a_proposal_that_is_settled_already_counts_for_nothing() -> None:

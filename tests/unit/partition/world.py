@@ -220,6 +220,8 @@ class World:
                 continue
             if partition.isr_answered(change, answer) is ProposalOutcome.AGAIN:
                 self.proposals.append((self.nodes[change.isr[0].broker_id], partition, change))
+            if answer.error == ErrorCode.NONE:
+                partition.apply(self.state)  # the metadata comes behind the answer
         return [change for _, _, change in heard]
 
     def _judge(self, change: IsrChange) -> IsrAnswer:

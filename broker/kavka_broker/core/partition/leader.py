@@ -245,11 +245,16 @@ class LeaderState:
         return InSyncMember(broker_id) if follower is None else InSyncMember(broker_id, follower.broker_epoch)
 
     def answered(self, change: IsrChange, answer: IsrAnswer) -> ProposalOutcome:
-        """Take the controller's answer to `change`."""
+        """Take the controller's answer to `change`.
+
+        What the controller has decided counts once it comes with the metadata: until then the larger set counts. The
+        answer may be ahead of a change of `min.insync.replicas` that was decided before it: by the former bound and
+        the new ISR a leader would commit what an eligible one (KIP-966) has not got.
+        """
         if self.pending is not change:
             return ProposalOutcome.DONE  # the metadata was faster
         if answer.error == ErrorCode.NONE:
-            if answer.leader_epoch != self.leader_epoch or answer.partition_epoch < self.partition_epoch:
+            if answer.leader_epoch != self.leader_epoch or answer.partition_epoch != self.partition_epoch:
                 return ProposalOutcome.WAIT
             self._take_over(answer.isr, answer.partition_epoch)
             return ProposalOutcome.DONE

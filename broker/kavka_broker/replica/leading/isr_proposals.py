@@ -2,8 +2,8 @@
 
 A partition proposes (`Partition.check_in_sync`, a follower's fetch); this takes the proposal to the controller and
 the answer back; what is proposed in one turn of the loop goes together, for a broker may come back to thousands of
-partitions at once. A proposal whose fate is not known is made again, as it was: until there is an answer the larger
-set counts, so nothing is lost by waiting but time. What the controller has decided meanwhile ends it.
+partitions at once. A proposal whose fate is not known is made again, as it was: until the metadata has what the
+controller has decided the larger set counts, so nothing is lost by waiting but time.
 """
 
 import asyncio
