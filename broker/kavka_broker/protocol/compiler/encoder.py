@@ -1,6 +1,7 @@
 """Compiles an encoder: one message in one version to bytes.
 
-Pieces go to a list that is joined once: neighbours of fixed size, the length that follows them and the count of
+Pieces go to a list that is joined at the end, and before wherever it is long (`PIECES_MAX`), for a piece takes twenty
+times the memory of its bytes: neighbours of fixed size, the length that follows them and the count of
 tagged fields included, are packed by one call. A message with `records` is compiled to give several buffers: large
 batches stand between the joined pieces as they are, so that nothing copies what the log already holds.
 
@@ -24,6 +25,8 @@ PartsEncoder = Callable[[Any], list[Buffer]]
 
 UNCOPIED_BYTES_MIN: Final = 8192
 """Records of this size or more are passed through; copying fewer is cheaper than one more buffer to send."""
+PIECES_MAX: Final = 8192
+"""Pieces that are not joined yet; they are counted behind elements of outermost arrays and behind arrays of strings."""
 
 
 def compile_encoder(kind: type[Message], version: int) -> tuple[Encoder, PartsEncoder]:
@@ -51,17 +54,16 @@ class EncoderSource(Source):
             }
         )
         self.add = "add"
+        self.arrays = 0  # that the code being written is in
         self.in_parts = holds_records(layout)
         with self.block("def encode(message):"):
             self.line("pieces = []")
             self.line("add = pieces.append")
-            if self.in_parts:
-                self.line("parts = []")
+            self.line("parts = []")
             self.struct(layout, "message")
             self.flush()
-            if self.in_parts:
-                self.line("parts.append(join(pieces))")
-            self.line("return parts" if self.in_parts else "return join(pieces)")
+            self.line("parts.append(join(pieces))")
+            self.line("return parts" if self.in_parts else "return join(parts)")
 
     def flush(self) -> None:
         """Pack the values collected so far."""
@@ -209,11 +211,25 @@ class EncoderSource(Source):
             self.line(f"    {self.add}({pack}[len({items})](*{items}))")
             return
         variable = self.fresh("x")
+        self.arrays += 1
         with self.block(f"for {variable} in {items} or ():"):
             if element.is_struct:
                 self.struct(layout.nested(element.type), variable)
             else:
                 self.value(layout, element, variable)
+            if self.arrays == 1 and element.is_struct:
+                self.join_many()
+        self.arrays -= 1
+        if not element.is_struct:
+            self.join_many()
+
+    def join_many(self) -> None:
+        """Write code that joins the pieces so far if they are many; those of a tagged field are joined apart."""
+        if self.add == "add":
+            self.flush()
+            self.line(f"if len(pieces) > {PIECES_MAX}:")
+            self.line("    parts.append(join(pieces))")
+            self.line("    pieces.clear()")
 
     def tags(self, layout: Layout, source: str) -> None:
         """Write the count of tagged fields and those that differ from their defaults."""
