@@ -83,8 +83,8 @@ def invariant(name: str, *, of_damaged: bool = False) -> Callable[[Callable[["In
 
 @invariant("LogMatching")
 def log_matching(_: "Invariants", seen: Seen) -> Iterator[str]:
-    """One epoch and one offset make one batch, in whichever log; offsets follow each other, epochs never fall. Below the
-    start of the log, where a snapshot stands for damaged records, some may be missing.
+    """One epoch and one offset make one batch, in whichever log; offsets follow each other, epochs never fall. Some may
+    be missing below the start of the log, where a snapshot stands for damaged records.
     """
     if not seen.added:
         return
