@@ -29,6 +29,7 @@ from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.loop.slices import LoopTime, Slices
+from kavka_broker.membership.outdated_image import OutdatedImage
 from kavka_broker.net.inbox import Inbox
 from kavka_broker.net.request_memory import SHARED_BYTES, RequestMemory
 from kavka_broker.protocol.codec import decoder, encode
@@ -112,6 +113,7 @@ class RequestPath:
             fetches=Fetches(NODE_ID, FetchSessions(1000, lambda: 1), replicas, absent, self.clock, absent),
             timers=None,
             authorizer=None,
+            serving=SimpleNamespace(lifecycle=SimpleNamespace(outdated=OutdatedImage())),
             use=None,
             is_refusing=False,
             writes=Writes(replicas, absent, absent, Slices(), self.clock, absent),

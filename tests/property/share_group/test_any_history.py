@@ -249,8 +249,8 @@ DEFECTS: list[tuple[object, str, Callable[[Any], Any]]] = [
     (state_partitions, "settle", keeps_initializing),
     (state_partitions, "begin", loses_deleting),
     (rules, "_assignable", assigns_all),
-    (records, "_bury", buries_group_with_its_epoch),
-    (records, "_take", forgets_target),
+    (records.replay, "bury", buries_group_with_its_epoch),
+    (records.replay, "put", forgets_target),
     (rules, "_has_unassigned", moves_while_it_waits),
 ]
 

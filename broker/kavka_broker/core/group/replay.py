@@ -15,7 +15,7 @@ class GroupKey(Protocol):
     group_id: str
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class GroupReplay(Generic[G]):
     """Replays records with these `keys`: `put` changes a group as a value says, `bury` as a tombstone does.
 
