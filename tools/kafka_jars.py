@@ -55,7 +55,7 @@ def connect_class_path() -> str:
     return f"{class_path()}:{_more_jars('connect')}/*"
 
 
-def tests_class_path() -> str:
+def class_path_of_tests() -> str:
     """The class path of Apache Kafka's own compiled tests, behind Apache Kafka's: 110 MB, of which 70 are RocksDB."""
     return f"{_more_jars('tests')}/*"
 

@@ -32,7 +32,7 @@ class OutdatedImages:
     def __init__(self, simulation: Any) -> None:
         self._simulation = simulation
         # The longest wait for an answer to a heartbeat: one that is answered later was sent when the image stood still.
-        self._answer_s_max = int(simulation.shape.settings["broker.session.timeout.ms"]) / 2_000
+        self._answer_s_max = int(simulation.shape.settings.get("broker.session.timeout.ms", 9_000)) / 2_000
         self._standing: dict[int, Standing] = {}  # by node
         self._differed: dict[str, float] = {}  # by process: when its image was outdated last
         simulation.events.listeners["broker.outdated"] = [lambda process, _: self.is_outdated(process)]

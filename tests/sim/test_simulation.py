@@ -17,6 +17,7 @@ from tests.support.drawn import commit, in_turn
 ROOT = Path(__file__).parents[2]
 FRESH_COUNT = 30
 FRESH_FIRST = 1_000_000  # below are seeds that people choose
+KILLS_OF_ALL = 10  # in one world: there may be no time between them for a leader and a record
 WORLDS = (1, 17, 36, 87)  # of one log directory, two, transactions, voters that come and go
 WORLDS_PARTS = 2  # of which a commit plays one
 
@@ -31,7 +32,7 @@ def fresh_seeds() -> range:
 def test_a_cluster_keeps_its_promises(seed: int) -> None:
     outcome = run_seed(seed)
     assert outcome.failure is None, why_failed(outcome)
-    assert outcome.acknowledged > 0
+    assert outcome.acknowledged > 0 or outcome.faults["kill_all"] >= KILLS_OF_ALL
 
 
 @pytest.mark.parametrize("seed", in_turn(WORLDS, WORLDS_PARTS))

@@ -6,6 +6,7 @@ What has to be synced before and after is in `durability`; here is what changes 
 from errno import ENOSPC
 
 from kavka_broker.logs import get
+from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.storage.durability import Durability
 from kavka_broker.storage.epoch_file import EpochFile
 from kavka_broker.storage.log_state import LogState
@@ -81,7 +82,8 @@ class Truncation:
 
     def carry_out(self) -> None:
         """Cut as planned, once that may be (`Durability.may_be_cut`); until it is sealed the log takes no records.
-        Raises KAFKA_STORAGE_ERROR; what is on the disk is not known then.
+        Raises KAFKA_STORAGE_ERROR; what is on the disk is not known then. Raises CORRUPT_MESSAGE where the disk has
+        changed what is to stay; the cut stays planned.
         """
         state, planned = self._state, self._durability.planned
         assert planned is not None, f"{state.name} is to be cut, and nobody has said where"
@@ -96,6 +98,8 @@ class Truncation:
         except OSError as problem:
             state.fail()
             raise state.storage_error("truncate", problem) from problem
+        except ProtocolViolation as problem:
+            raise BrokerError(ErrorCode.CORRUPT_MESSAGE, f"{state.name}: {problem}") from problem
         assert state.start_offset <= state.end_offset
         self._durability.note_cut()
         self._segments.look_at_indexes()

@@ -20,7 +20,7 @@ from typing import Final
 
 from tests.support.servers import PORTS
 from tools.cache import cache
-from tools.kafka_jars import class_path, tests_class_path
+from tools.kafka_jars import class_path, class_path_of_tests
 
 KAVKA: Final = "kavka"
 APACHE_KAFKA: Final = "apache-kafka"
@@ -123,7 +123,7 @@ def command(classes: Sequence[str], directory: Path, product: str, left_out: str
     """The command line of JUnit's console."""
     compiled = compile_java()
     stand_in = [compiled / "stand-in"] if product == KAVKA else []
-    path = ":".join(map(str, [*stand_in, compiled / "both", tests_class_path(), class_path()]))
+    path = ":".join(map(str, [*stand_in, compiled / "both", class_path_of_tests(), class_path()]))
     scratch = directory / "tmp"
     scratch.mkdir(exist_ok=True)
     settings = {
@@ -168,7 +168,15 @@ def compile_java() -> Path:
 
 def compile_to(directory: Path, sources: Sequence[Path]) -> None:
     """Compile sources against Apache Kafka and its test runtime. Raises AssertionError with what the compiler said."""
-    line = ["javac", "-nowarn", "-d", str(directory), "-cp", f"{class_path()}:{tests_class_path()}", *map(str, sources)]
+    line = [
+        "javac",
+        "-nowarn",
+        "-d",
+        str(directory),
+        "-cp",
+        f"{class_path()}:{class_path_of_tests()}",
+        *map(str, sources),
+    ]
     ran = subprocess.run(line, check=False, capture_output=True, text=True, timeout=COMPILE_SECONDS_MAX)
     assert ran.returncode == 0, ran.stderr
 

@@ -14,7 +14,7 @@ from tests.conformance.kafka_own.allow_list import ABSENT, CLASSES, STORIES, Own
 from tests.conformance.kafka_own.not_played import NOT_PLAYED
 from tests.conformance.kafka_own.runs import Case, Run, run
 from tests.conformance.kafka_own.verdicts import complaints, pattern, table
-from tools.kafka_jars import tests_class_path
+from tools.kafka_jars import class_path_of_tests
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -69,7 +69,7 @@ def test_each_class_of_the_jars_is_named_once() -> None:
 def classes_of_tests() -> dict[str, bool]:
     """The classes of the jars of tests, and whether they are written for Apache Kafka's ClusterTest."""
     found = {}
-    for jar in Path(tests_class_path()).parent.glob("*-test.jar"):
+    for jar in Path(class_path_of_tests()).parent.glob("*-test.jar"):
         with ZipFile(jar) as opened:
             for name in opened.namelist():
                 if name.endswith(".class") and "$" not in name:

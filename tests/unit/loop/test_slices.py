@@ -82,7 +82,8 @@ def test_items_of_anything_come_some_a_turn() -> None:
             others += 1
         await task
         assert steps == [([0, 1, 2], False, True), ([3, 4, 5], False, True), ([6], False, True)]
-        assert [some async for some in slices.in_turns({}, 3)] == []
+        nothing: dict[int, int] = {}
+        assert [some async for some in slices.in_turns(nothing, 3)] == []
 
     asyncio.run(scenario())
 

@@ -226,6 +226,22 @@ def test_a_disk_that_fails_meanwhile_fails_the_log() -> None:
     play(scenario)
 
 
+def test_a_batch_that_has_changed_below_the_cut_damages_the_replica() -> None:
+    async def scenario(node: Node) -> None:
+        length_at = len(record(0)) + 8  # of the second batch
+        node.disk.flip_bit("/data/t-0/00000000000000000000.log", length_at, 4)
+        cut(node.partition, 3)
+        await node.step()
+        for _ in range(2):  # the fetcher comes again until the replica begins anew
+            with pytest.raises(BrokerError, match="ends inside the batch") as raised:
+                go_on(node.partition)
+            assert raised.value.code == ErrorCode.CORRUPT_MESSAGE
+        assert node.partition.is_damaged
+        assert not node.log.is_failed
+
+    play(scenario)
+
+
 @pytest.mark.parametrize("is_cut", [False, True])
 def test_retention_leaves_alone_what_is_being_cut(is_cut: bool) -> None:
     """The segments to cut are those that were there when the cut was planned, and one of them is yet to be synced. What

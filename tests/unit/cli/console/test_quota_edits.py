@@ -196,10 +196,11 @@ def test_who_has_the_cookie_alone_is_given_no_token(layout: Layout) -> None:
         targets = {NAME: Target(NAME, "127.0.0.1:1")}
         console = Console(targets, 0.01, lambda _: Example(), "secret", layouts={NAME: layout}, writable=True)
         async with Client(TestServer(console.application(), host="127.0.0.1")) as client:
-            for _times in range(2):  # a second tab of a browser that has the cookie is given the token too
-                visit = await client.get("/?key=secret", allow_redirects=False)
+            # A second tab of a browser that has the cookie is given the token too.
+            visits = [await client.get("/?key=secret", allow_redirects=False) for _ in range(2)]
+            for visit in visits:
                 assert (visit.status, visit.headers["Location"]) == (303, f"/#token={console.token}")
-            (cookie,) = visit.cookies.values()
+            (cookie,) = visits[-1].cookies.values()
             assert "secret" not in cookie.value
             client.session.cookie_jar.clear()
             stolen = {"Cookie": f"{cookie.key}={cookie.value}"}
