@@ -24,7 +24,9 @@ CLIENTS: Final = "org.apache.kafka.clients"
 TIERED: Final = "org.apache.kafka.server.log.remote.metadata.storage"
 NEW: Final = "metadata.version before 3.9, with which Kavka does not start"
 OWN_KEYS: Final = "looks each config up among Apache Kafka's keys, and Kavka has keys of its own"
-UNSTABLE: Final = "wants what Apache Kafka 4.3 has for its own tests: metadata.version 4.4-IV0, InitProducerId 6"
+UNSTABLE: Final = (
+    "wants unstable versions, which the stand-in does not switch on: metadata.version 4.4-IV0, InitProducerId 6"
+)
 UNANSWERED: Final = "wants two keys of controllers that Apache Kafka's controllers name and do not answer"
 HASHED: Final = "compares lists in the order of Apache Kafka's hash tables"
 FIRST_TARGET: Final = "wants epoch 3; Kavka is in 4 by choice: a target that assigns nothing starts no interval"
