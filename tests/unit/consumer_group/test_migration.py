@@ -7,12 +7,14 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.consumer_group import classic_members, committing
+from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.classic_snapshot import snapshot_of
 from kavka_broker.core.consumer_group.downgrade import may_downgrade
+from kavka_broker.core.consumer_group.heartbeat import Surroundings
 from kavka_broker.core.consumer_group.records import replay
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings, MigrationPolicy
 from kavka_broker.core.consumer_group.state import ConsumerGroup, MemberState
-from kavka_broker.core.consumer_group.upgrade import check_upgrade, upgraded
+from kavka_broker.core.consumer_group.upgrade import check_upgrade, upgrade, upgraded
 from kavka_broker.core.group.embedded_protocol import read_assignment
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -26,7 +28,7 @@ from tests.unit.consumer_group.classic import (
     subscription,
     turn,
 )
-from tests.unit.consumer_group.world import World
+from tests.unit.consumer_group.world import GROUP, World
 
 
 def refused(call: Callable[..., Any], *arguments: Any, **fields: Any) -> ErrorCode:
@@ -79,6 +81,23 @@ def test_the_member_that_upgrades_a_group_waits_for_what_classic_members_give_up
     assert join(world, "B", owned=[]).epoch == 4, "an eager member has given everything up before it joins"
     assert beat(world, "C", 4).assigned is not None
     assert [len(has) for has in held(world.group).values()] == [2, 2, 2]
+
+
+def test_partitions_that_a_topic_got_after_the_last_generation_belong_to_somebody_after_the_upgrade() -> None:
+    """The consumer comes in the place of a static member, with the same topics: nothing else moves the epoch."""
+    group = classic_group(3, A=assignment(0, 1))
+    group.members["A"].instance_id = "i"
+    world = World(t=4)
+    change = upgrade(
+        ConsumerGroup(GROUP),
+        snapshot_of(group),
+        Heartbeat(GROUP, "C", 0, instance_id="i", rebalance_timeout_ms=1_000, topics=("t",), owned={}),
+        world.settings,
+        Surroundings(world.topics, world.topics.changes, world.now_ms),
+    )
+    world.apply(change)
+    assert world.group.epoch == 4
+    assert held(world.group)["C"] == [0, 1, 2, 3]
 
 
 @pytest.mark.parametrize(
@@ -275,6 +294,7 @@ def test_classic_members_alone_join_again_when_one_has_left() -> None:
     world = World(ConsumerGroupSettings(assignment_interval_ms=1_000, migration=MigrationPolicy.UPGRADE), t=4)
     turn(world, classic_group(3, A=assignment(0, 1), B=assignment(2, 3)))
     join(world, "A", owned=[0, 1])
+    world.advance(world.settings.assignment_interval_ms)
     world.fence("B")
     assert world.classic is None
     member = world.group.members["A"]

@@ -1,7 +1,8 @@
 """Turns a classic group into a consumer group when a member of the new protocol comes to it (KIP-848).
 
 All members go on, in the epoch that was the group's generation, and have as their target what they have. The member
-that comes moves the epoch, so that the classic members are asked to join again.
+that comes moves the epoch, so that the classic members are asked to join again: the group has no hash of its topics, as
+its targets are of those that the leader of the generation knew.
 
 Invariant: a partition that a member may still consume is owned by it afterwards. Beside its assignment a cooperative
 member has what its subscription says that it owns, until it joins again: it gives up at its own pace what an assignment
@@ -23,7 +24,7 @@ from kavka_broker.core.consumer_group.records import (
 )
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
 from kavka_broker.core.consumer_group.state import ClassicSide, ConsumerGroup, ConsumerMember, Owned
-from kavka_broker.core.consumer_group.subscribed_topics import Topics, metadata_hash
+from kavka_broker.core.consumer_group.subscribed_topics import Topics
 from kavka_broker.core.group.embedded_protocol import CONSUMER_PROTOCOL_TYPE, read_assignment, read_subscription
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.state import ClassicGroup
@@ -35,6 +36,8 @@ from kavka_broker.protocol.messages.consumer_protocol_subscription import (
 from kavka_broker.protocol.messages.consumer_protocol_subscription import TopicPartition as Subscribed
 
 __all__ = ["check_upgrade", "upgrade", "upgraded"]
+
+NO_METADATA_HASH = 0
 
 
 def check_upgrade(group: ClassicGroup, settings: ConsumerGroupSettings) -> None:
@@ -85,10 +88,10 @@ def upgraded(classic: ClassicSnapshot, topics: Topics) -> list[KeyedRecord]:
         _member(member, subscriptions[member.member_id], owned[member.member_id], classic.generation)
         for member in classic.members
     ]
-    group_id, names = classic.group_id, frozenset[str]().union(*(member.topics for member in members))
+    group_id = classic.group_id
     return [
         *(member_record(group_id, member) for member in members),
-        group_record(group_id, classic.generation, metadata_hash(names, topics)),
+        group_record(group_id, classic.generation, NO_METADATA_HASH),
         *(target_record(group_id, member.member_id, _target(member.assigned)) for member in members),
         target_epoch_record(group_id, classic.generation, 0),
         *(assigned_record(group_id, member) for member in members),
