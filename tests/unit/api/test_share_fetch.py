@@ -42,7 +42,7 @@ from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.waiting import until
 from tests.unit.api.transactions import end, write
 
-ACCEPT, RELEASE, REJECT, RENEW = 1, 2, 3, 4
+GAP, ACCEPT, RELEASE, REJECT, RENEW = range(5)
 Acquired = list[tuple[int, int, int]]
 
 
@@ -426,9 +426,9 @@ def test_committed_records_alone_are_delivered(tmp_path: Path) -> None:
         waiting = asyncio.ensure_future(member.acquire(wait_ms=60_000))
         await until(lambda: bool(partition.waiters.stable_fetches))
         end(partition, 8, ControlType.COMMIT)
-        assert await waiting == [(11, 12, 1)]
-        assert await member.acquire((11, 12, ACCEPT), wait_ms=0) == []
-        assert await summary(inside, member.topic_id) == (15, 0), "markers and aborted records are left behind"
+        assert await waiting == [(11, 12, 1), (13, 13, 1), (14, 14, 1)], "markers too, and not what is aborted"
+        assert await member.acquire((11, 12, ACCEPT), (13, 14, GAP), wait_ms=0) == []
+        assert await summary(inside, member.topic_id) == (15, 0), "aborted records are left behind"
 
     play(tmp_path, scenario)
 
@@ -578,28 +578,27 @@ def test_a_member_does_not_wait_behind_aborted_transactions(tmp_path: Path) -> N
     async def scenario(inside: InProcess, member: Member) -> None:
         await isolate(inside)
         partition = inside.broker.partitions.leader("t", 0)
-        for number in range(700):  # 1,400 batches, of which no look sees more than 1,000
+        for number in range(1_400):  # batches, of which no look sees more than 1,000
             write(partition, producer=7, sequence=2 * number)
-            end(partition, 7, ControlType.ABORT)
+        end(partition, 7, ControlType.ABORT)
         assert await member.acquire(max_records=9) == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
         produce(inside, 1)
-        assert await member.acquire((0, 8, ACCEPT), wait_ms=60_000) == [(9 + 2100, 9 + 2102, 1)]
-        await until_summary(inside, member.topic_id, (9 + 2100, 0))
+        assert await member.acquire((0, 8, ACCEPT), wait_ms=60_000) == [(2809, 2809, 1), (2810, 2812, 1)]
+        await until_summary(inside, member.topic_id, (2809, 0))
 
     play(tmp_path, scenario)
 
 
 def test_what_no_member_gets_is_left_behind_at_the_coordinator_too(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, member: Member) -> None:
+        await isolate(inside)
         partition = inside.broker.partitions.leader("t", 0)
         await member.acquire()
         assert await member.acknowledge(0, 8, ACCEPT) == 0
         write(partition, producer=7)
-        assert await member.acquire() == [(9, 10, 1)]
-        assert await member.acknowledge(9, 10, ACCEPT) == 0
-        end(partition, 7, ControlType.COMMIT)
-        assert await member.acquire(wait_ms=0) == []
-        await until_summary(inside, member.topic_id, (12, 0))
+        end(partition, 7, ControlType.ABORT)
+        assert await member.acquire() == [(11, 11, 1)], "the marker"
+        await until_summary(inside, member.topic_id, (11, 0))
 
     play(tmp_path, scenario)
 

@@ -41,7 +41,7 @@ from kavka_broker.storage.time_search import find_by_timestamp
 log = get("coordinator")
 
 READS_MAX: Final = 4
-"""Reads of one fetch while everything that it finds is hidden: markers, and aborted transactions."""
+"""Reads of one fetch while everything that it finds is hidden: aborted transactions."""
 RECORDS_IN_FLIGHT_MAX: Final = 1_000_000
 """Records in flight in all share partitions of a broker, beside `RECORDS_RESERVED` in each: a run takes 220 bytes."""
 RECORDS_RESERVED: Final = 25
@@ -181,7 +181,8 @@ class ShareLeader:
         start_offset = state.start_offset
         if start_offset == UNSET:
             start_offset = await self._begin_at()
-            written = WrittenState(state.state_epoch, partition.leader_epoch, start_offset, 0, ())
+            # No count of what is complete: DescribeShareGroupOffsets sees that no member has read anything yet.
+            written = WrittenState(state.state_epoch, partition.leader_epoch, start_offset, UNSET, ())
             await self._states.write(self.group_id, self.place, written)
         restoring = SharePartition.restored(state.state_epoch, start_offset, state.batches)
         window = await self._slices.whole(sliced(restoring, Cost()))

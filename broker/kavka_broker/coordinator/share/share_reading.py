@@ -59,7 +59,8 @@ def read_batches(
         for entry in partition.log.reader.aborted_between(offset, headers[-1].next_offset):
             aborted.setdefault(entry.producer_id, []).append(entry)
     for header in headers:
-        is_hidden = header.is_control or _is_aborted(header, aborted.get(header.producer_id, ()))
+        # Markers are delivered, as by Apache Kafka: clients acknowledge them as gaps, and tell applications so.
+        is_hidden = not header.is_control and _is_aborted(header, aborted.get(header.producer_id, ()))
         found.batches.append(LogBatch(header.base_offset, header.last_offset, is_hidden))
     return found
 

@@ -89,7 +89,7 @@ class Acknowledgement(NamedTuple):
 
 
 class LogBatch(NamedTuple):
-    """A batch of the log; one that `is_hidden` is delivered to nobody: a marker, or of an aborted transaction."""
+    """A batch of the log; one that `is_hidden` is delivered to nobody: it is of an aborted transaction."""
 
     first_offset: int
     last_offset: int
