@@ -27,9 +27,9 @@ def helm(*arguments: str | Path) -> str:
     return ran.stdout
 
 
-def install(operator: str = TAG, broker: str = TAG, secured: str = "") -> None:
+def install(operator: str = TAG, broker: str = TAG, secured: str = "", console_host: str = "") -> None:
     """Install the chart, or upgrade it: the same line does both. Images by their tags; in the namespace `secured`
-    clusters may have certificates, and users passwords.
+    clusters may have certificates, and users passwords; the console is at this host.
     """
     images = {
         "image": (OPERATOR_IMAGE, operator),
@@ -42,6 +42,7 @@ def install(operator: str = TAG, broker: str = TAG, secured: str = "") -> None:
         for word in ("--set", f"{name}.repository={repository},{name}.tag={tag}")
     ]
     words += ["--set", f"securedNamespaces={{{secured}}},userSecrets={{{secured}}}"] if secured else []
+    words += ["--set", f"console.host={console_host}"] if console_host else []
     # Another test may have applied the definitions without Helm.
     how = ("--create-namespace", "--take-ownership", "--wait", f"--timeout={SECONDS_MAX}s")
     helm("upgrade", "--install", RELEASE, CHART, *how, *words)

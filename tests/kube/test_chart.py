@@ -231,6 +231,11 @@ def test_the_page_for_people_is_reached_by_port_forward_alone_unless_another_hos
         assert [port["name"] for port in container(documents)["ports"]] == ports
         (policy,) = [document for document in documents if document["kind"] == "NetworkPolicy"]
         assert policy["spec"]["ingress"] == [{"ports": [{"port": name} for name in ports]}]
+    assert of_kind(closed, "Service") == []
+    (service,) = of_kind(opened, "Service")
+    assert service["spec"]["ports"] == [{"name": "console", "port": 9001, "targetPort": "console"}]
+    (deployment,) = of_kind(opened, "Deployment")
+    assert service["spec"]["selector"] == deployment["spec"]["selector"]["matchLabels"]
     assert "KAVKA_CONSOLE" not in environment(rendered({"console": {"enabled": False}}))
 
 

@@ -11,7 +11,7 @@ SECONDS_MAX = 60.0
 
 
 @contextmanager
-def served(pages: web.Application) -> Iterator[str]:
+def served(pages: web.Application, port: int = 0) -> Iterator[str]:
     """The address of an application, which a thread serves meanwhile."""
     loop, runner = asyncio.new_event_loop(), web.AppRunner(pages, handler_cancellation=True, shutdown_timeout=0.1)
     thread = threading.Thread(target=loop.run_forever)
@@ -19,7 +19,7 @@ def served(pages: web.Application) -> Iterator[str]:
 
     async def start() -> int:
         await runner.setup()
-        await web.TCPSite(runner, "127.0.0.1", 0).start()
+        await web.TCPSite(runner, "127.0.0.1", port, reuse_address=True).start()
         return int(runner.addresses[0][1])
 
     try:

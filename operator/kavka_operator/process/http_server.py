@@ -27,6 +27,8 @@ YES = "true"
 TURN_SECONDS_MAX = 1800.0
 PORT_MAX = 65_535
 TEXT = "text/plain; version=0.0.4; charset=utf-8"
+CLOSE_SECONDS_MAX = 0.5
+"""How long answers that are being sent may go on once a port is closed: pages that are open would never end."""
 
 
 class AddressError(ValueError):
@@ -109,7 +111,7 @@ async def opened(address: Address | None, pages: web.Application) -> AsyncIterat
     if address is None:
         yield
         return
-    runner = web.AppRunner(pages, access_log=None)
+    runner = web.AppRunner(pages, access_log=None, handler_cancellation=True, shutdown_timeout=CLOSE_SECONDS_MAX)
     await runner.setup()
     try:
         await web.TCPSite(runner, address.host or None, address.port).start()

@@ -28,6 +28,7 @@ from kavka_top.console.server import Console
 from kavka_top.model import Look
 from tests.support.browser import Page, browser
 from tests.support.programs import node_modules
+from tests.support.servers import free_port
 from tests.support.web import served
 from tests.unit.operator.person import run
 from tests.unit.operator.test_console import document, node
@@ -490,3 +491,20 @@ def test_the_operators_page_asks_for_a_token_where_others_reach_it(page: Page, a
             assert page.ask("document.querySelector('#token').value") == ""
             assert accessibility_faults(page, axe) == []
     assert [fault for fault in page.faults if "401" not in fault] == []
+
+
+def test_the_operators_page_follows_what_happens_and_comes_back_after_its_operator(page: Page) -> None:
+    documents = [document("KafkaCluster", "main", {})]
+    port = free_port()
+    figures = Figures(is_active=True, listed_at=1.0, documents=lambda: list(documents))
+    with served(console_of_operator(figures), port) as found:
+        page.open(found)
+        page.until("document.querySelector('#state')?.innerText === 'live'")
+        documents.append(document("Topic", "orders", {"partitions": 3}))
+        page.until("document.querySelector('#topics-table')?.innerText.includes('orders')")
+    page.until("document.querySelector('#state')?.innerText.includes('does not answer')")
+    assert "orders" in page.text("#topics-table"), "what was there stays"
+    documents.append(document("Topic", "later", {"partitions": 3}))
+    with served(console_of_operator(figures), port):
+        page.until("document.querySelector('#state')?.innerText === 'live'")
+        page.until("document.querySelector('#topics-table')?.innerText.includes('later')")

@@ -41,6 +41,13 @@ def test_a_cluster_has_its_nodes_by_rack_its_roll_and_what_belongs_to_it() -> No
     assert (found["brokers"], found["readyBrokers"], found["partitions"], found["underReplicated"]) == (4, 3, 16, 4)
     assert (found["topics"], found["quotas"], found["ready"]["status"]) == (1, 1, "True")
     assert found["roll"] | {"blockedSince": ""} == roll | {"blockedSince": ""}
+    assert found["audit"] is None
+
+
+def test_the_newest_run_over_the_audit_trail_is_told() -> None:
+    told = {"state": "Failed", "startTime": "2026-11-30T02:00:00Z", "message": "it has no room"}
+    (found,) = overview([document("KafkaCluster", "main", {"analytics": told})])["clusters"]
+    assert found["audit"] == {**told, "successTime": ""}
 
 
 def test_topics_that_need_a_look_and_quotas_near_their_limit_come_first() -> None:

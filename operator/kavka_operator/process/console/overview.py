@@ -85,6 +85,7 @@ def _cluster(document: Document, counted: Mapping[str, Counter[ClusterKey]]) -> 
         "racks": _racks(nodes[:NODES_MAX]),
         "nodesOmitted": max(0, len(nodes) - NODES_MAX),
         "roll": _roll(part(status, "rollout")),
+        "audit": _audit(part(status, "analytics")),
         "topics": counted["Topic"][key],
         "quotas": counted["ClientQuota"][key],
     }
@@ -124,6 +125,13 @@ def _roll(rollout: Document) -> Row | None:
         "blockedSince": _text(rollout, "blockedSince"),
         "atRisk": _lines(rollout, "atRisk"),
     }
+
+
+def _audit(analytics: Document) -> Row | None:
+    """The row that shows the newest run over the audit trail; None where none is wanted."""
+    if not (state := _text(analytics, "state")):
+        return None
+    return {"state": state, **{name: _text(analytics, name) for name in ("startTime", "successTime", "message")}}
 
 
 def _topic(document: Document) -> Row:

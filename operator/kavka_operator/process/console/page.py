@@ -1,4 +1,4 @@
-"""The console's two answers: the page, which is one file, and what it asks for every two seconds.
+"""The console's answers: the page, which is one file; what it shows, as events while it is open; the same once.
 
 The page may run its own script and style, known by their hashes, and ask this port; nothing else is let in, whatever a
 name or a message of a resource holds. The overview is made in a thread, and once a second at most for all who may see
@@ -9,6 +9,7 @@ brings: the API server has let those in. At any other address a visitor brings a
 """
 
 import asyncio
+import hashlib
 import json
 import math
 import time
@@ -16,7 +17,7 @@ from collections import OrderedDict
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from functools import cache
+from functools import cache, partial
 from importlib.resources import files
 from ipaddress import ip_address
 
@@ -24,6 +25,7 @@ from aiohttp import web
 
 from kavka_operator.platform.kubernetes.live.resource_cache import key_of_document
 from kavka_operator.process.console.access import Door, RefusedError, Rights
+from kavka_operator.process.console.events import STREAMS_MAX, STREAMS_OF_ONE_MAX, Shown, Streams, send
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.metrics import Figures
 from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
@@ -33,7 +35,7 @@ MADE_APART = 10.0
 """Seconds for which an overview is shown, for each second that it took: one of very many resources takes a while."""
 OVERVIEWS_MAX = 16
 """Kept for visitors with different rights; each may be a hundred kilobytes."""
-PAGE, DATA = "/", "/console.json"
+PAGE, EVENTS, DATA = "/", "/events", "/console.json"
 
 
 @cache
@@ -51,12 +53,13 @@ class Console:
     figures: Figures
     clock: Callable[[], float] = time.monotonic
     door: Door | None = None
-    _made: OrderedDict[Rights | None, tuple[float, bytes]] = field(default_factory=OrderedDict)
+    streams: Streams = field(default_factory=Streams)
+    _made: OrderedDict[Rights | None, tuple[float, Shown]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def routes(self) -> list[web.RouteDef]:
         """The places where they answer."""
-        return [web.get(PAGE, self._page), web.get(DATA, self._data)]
+        return [web.get(PAGE, self._page), web.get(EVENTS, self._events, allow_head=False), web.get(DATA, self._data)]
 
     async def _page(self, request: web.Request) -> web.Response:
         if self.door is None and (words := foreign_host(request.host)):
@@ -66,12 +69,24 @@ class Console:
 
     async def _data(self, request: web.Request) -> web.Response:
         try:
-            rights = await self._rights(request)
+            shown = await self._shown(request)
         except RefusedError as error:
             return _refused(error.status, str(error))
-        return web.Response(
-            body=await self.overview(rights), content_type="application/json", charset="utf-8", headers=HEADERS
-        )
+        return web.Response(body=shown.body, content_type="application/json", charset="utf-8", headers=HEADERS)
+
+    async def _events(self, request: web.Request) -> web.StreamResponse:
+        """Send the overview as events. The rights are asked for at each look, so that one taken away ends them."""
+        visitor = hashlib.sha256(request.headers.get("Authorization", "").encode()).digest()
+        try:
+            await self._rights(request)
+            with self.streams.place(visitor, STREAMS_MAX if self.door is None else STREAMS_OF_ONE_MAX):
+                return await send(request, partial(self._shown, request))
+        except RefusedError as error:
+            return _refused(error.status, str(error))
+
+    async def _shown(self, request: web.Request) -> Shown:
+        """The overview for who asks. Raises RefusedError."""
+        return await self.overview(await self._rights(request))
 
     async def _rights(self, request: web.Request) -> Rights | None:
         """The rights of who asks; None where the API server has let all in. Raises RefusedError."""
@@ -85,12 +100,12 @@ class Console:
     def _namespaces(self) -> set[str]:
         return {str(key_of_document(document)[1]) for document in self.figures.documents()}
 
-    async def overview(self, rights: Rights | None) -> bytes:
+    async def overview(self, rights: Rights | None) -> Shown:
         """The overview for those with these rights, made again once it is old."""
         async with self._lock:
-            fresh_until, made = self._made.get(rights, (-math.inf, b""))
-            if (began := self.clock()) < fresh_until:
-                return made
+            fresh_until, known = self._made.get(rights, (-math.inf, None))
+            if (began := self.clock()) < fresh_until and known is not None:
+                return known
             made = await asyncio.to_thread(self._made_now, rights)
             ended = self.clock()
             self._made[rights] = ended + max(FRESH_SECONDS, MADE_APART * (ended - began)), made
@@ -99,16 +114,13 @@ class Console:
                 self._made.popitem(last=False)
             return made
 
-    def _made_now(self, rights: Rights | None) -> bytes:
+    def _made_now(self, rights: Rights | None) -> Shown:
         figures = self.figures
-        about = {
-            "at": datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),
-            "isActive": figures.is_active,
-            "isListed": bool(figures.listed_at),
-        }
+        at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+        about = {"isActive": figures.is_active, "isListed": bool(figures.listed_at)}
         documents = figures.documents()
         shown = documents if rights is None else rights.shown(documents)
-        return json.dumps({**about, **overview(shown)}, allow_nan=False).encode()
+        return Shown(at, json.dumps({**about, **overview(shown)}, allow_nan=False).encode())
 
 
 def foreign_host(host: str) -> str:
