@@ -453,6 +453,8 @@ def test_the_page_says_that_its_console_has_ended(page: Page) -> None:
 def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Page, axe: str) -> None:
     status = {"brokers": 3, "readyBrokers": 2, "nodes": [node(number, rack="ab"[number % 2]) for number in range(3)]}
     documents = [document("KafkaCluster", "main", status), document("Topic", "orders", {"partitions": 3})]
+    failed = {"analytics": {"state": "Failed", "startTime": "2026-11-30T02:00:00Z", "message": "it has no room"}}
+    documents += [document("KafkaCluster", f"other-{number}", failed) for number in range(5)]
     documents.append(document("ClientQuota", "etl", {"applied": {"producer_byte_rate": 2.0**20}, "used": "93%"}))
     pages = console_of_operator(Figures(is_active=True, listed_at=1.0, documents=lambda: documents))
     with served(pages) as found:
@@ -461,6 +463,8 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
             page.open(found)
             page.until("document.querySelector('#state')?.innerText === 'live'")
             assert "2 of 3" in page.text("main section.card")
+            assert "Answers" not in page.text("main section.card")
+            assert "it has no room" in page.text("section[aria-labelledby='c-shop/other-4']")
             assert "produce 1.0 MiB/s" in page.text("#quotas-table")
             assert accessibility_faults(page, axe) == []
             assert page.ask("document.documentElement.scrollWidth") <= width
