@@ -156,6 +156,26 @@ def test_topics_are_shown_and_created_as_the_rules_say(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+@pytest.mark.parametrize("version", [10, 11])
+@pytest.mark.parametrize("is_there", [True, False])
+def test_before_topics_are_asked_for_by_their_ids_an_id_is_refused(
+    tmp_path: Path, version: int, *, is_there: bool
+) -> None:
+    """Whatever the rules say: an answer of these versions that hid the name could not be written."""
+
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect(source=ELSEWHERE)
+        topic_id = topic_id_of(inside, "hidden") if is_there else b"i" * 16
+        wanted = [MetadataRequestTopic(topic_id, None), MetadataRequestTopic(b"j" * 16, "hidden")]
+        answer = await client.call(MetadataRequest(wanted), MetadataResponse, version)
+        assert [(topic.error_code, topic.name) for topic in answer.topics] == [
+            (ErrorCode.INVALID_REQUEST, ""),
+            (ErrorCode.INVALID_REQUEST, "hidden"),
+        ]
+
+    play(tmp_path, scenario)
+
+
 def test_very_many_names_are_judged_in_turns(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect(source=ELSEWHERE)

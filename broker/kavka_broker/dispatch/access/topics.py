@@ -8,7 +8,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Final
 
-from kavka_broker.api.a03_metadata import can_create
+from kavka_broker.api.a03_metadata import IDS_FROM_VERSION, can_create
 from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation
 from kavka_broker.dispatch.access.clusters import show_operations
 from kavka_broker.dispatch.access.gates import CLUSTER, ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome, then
@@ -142,6 +142,8 @@ def _keep_asked(answer: Any, asked: set[str | None], access: Access) -> None:
 
 
 def _shown(request: Any, topic: Any, broker: Broker, client: Client, access: Access) -> BrokerError | None:
+    if client.version < IDS_FROM_VERSION and (topic.topic_id != ZERO or topic.name is None):
+        return None  # no topic is looked for: the handler refuses it, and these versions have no name that is null
     name = name_of(topic, broker)
     if name is None:
         return None
