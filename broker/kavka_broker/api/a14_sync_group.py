@@ -2,6 +2,7 @@
 
 - A follower waits for the leader; all are answered when the assignment is committed in `__consumer_offsets`.
 - What waits is the answer: the bytes of the request do not count in `queued.max.request.bytes` any more.
+- Assignments that find no room beside those of other groups (`JoinGroup`) are COORDINATOR_NOT_AVAILABLE.
 - Whoever does not sync within the rebalance timeout is dropped.
 Versions: static members from 3, flexible from 4; from 5 protocol type and name must be given and be the group's.
 """

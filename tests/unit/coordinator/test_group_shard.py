@@ -1,13 +1,16 @@
 """The shell around groups: writes that wait, writes that fail, time, and the end of a shard."""
 
 import asyncio
+from collections import Counter
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import Commit
-from kavka_broker.core.group.state import GroupState
+from kavka_broker.core.group.state import MEMBER_BYTES, GroupState
 from kavka_broker.core.group.sync import Sync
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from tests.unit.coordinator.fakes import DAY_MS, WEEK_MS, World, commit, expire, offset, play, state
@@ -15,7 +18,16 @@ from tests.unit.coordinator.fakes import DAY_MS, WEEK_MS, World, commit, expire,
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
 
 
-def join(world: World, member_id: str = "", name: str = "m", session_ms: int = 10_000) -> "asyncio.Future[Any]":
+def join(
+    world: World,
+    member_id: str = "",
+    name: str = "m",
+    session_ms: int = 10_000,
+    *,
+    group_id: str = "g",
+    metadata: bytes = SUBSCRIPTION,
+    asks_for_id: bool = False,
+) -> "asyncio.Future[Any]":
     token = world.token()
     command = Join(
         token=token,
@@ -26,12 +38,12 @@ def join(world: World, member_id: str = "", name: str = "m", session_ms: int = 1
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=30_000,
         protocol_type="consumer",
-        protocols=(("range", SUBSCRIPTION),),
+        protocols=(("range", metadata),),
         new_member_id=name,
-        needs_known_id=False,
+        needs_known_id=asks_for_id,
         can_skip_assignment=True,
     )
-    world.shard.join("g", command)
+    world.shard.join(group_id, command)
     return token
 
 
@@ -39,6 +51,92 @@ def sync(world: World, member_id: str, generation: int = 1) -> "asyncio.Future[A
     token = world.token()
     world.shard.sync("g", Sync(token, generation, member_id, None, None, None, {member_id: b"all"}))
     return token
+
+
+MIB = 1024 * 1024
+ROOM_MIB = MEMBERS_BYTES_MAX // MIB
+
+
+def codes(joins: "list[asyncio.Future[Any]]") -> Counter[int]:
+    return Counter(answer.result().error_code for answer in joins if answer.done())
+
+
+# --- what members take ------------------------------------------------------------------------------------------------
+
+
+def test_members_of_all_groups_together_take_a_bounded_number_of_bytes() -> None:
+    """Whoever may join makes up names and subscriptions, which are kept until the session is over."""
+
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        tokens = [join(world, group_id=f"g{number}", metadata=bytes(MIB)) for number in range(ROOM_MIB + 40)]
+        world.advance(20)
+        assert codes(tokens) == {ErrorCode.NONE: ROOM_MIB - 1, ErrorCode.GROUP_MAX_SIZE_REACHED: 41}
+        assert len(world.shard.image.groups) == ROOM_MIB - 1, "who is refused leaves no group"
+        small = join(world, group_id="small")
+        world.advance(20)
+        assert small.result().error_code == ErrorCode.NONE
+        world.advance(11_000)  # the sessions are over
+        assert world.shard.classics.room_bytes == MEMBERS_BYTES_MAX
+        again = join(world, group_id="g1", metadata=bytes(MIB))
+        world.advance(20)
+        assert again.result().error_code == ErrorCode.NONE
+
+    play(scenario)
+
+
+def test_a_member_that_says_more_of_itself_finds_no_room_and_one_that_says_less_does() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        first = join(world, metadata=bytes(MIB // 2), session_ms=100_000)
+        world.advance(20)
+        assert first.result().error_code == ErrorCode.NONE
+        assert sync(world, "m").result().error_code == ErrorCode.NONE
+        others = [
+            join(world, group_id=f"g{number}", metadata=bytes(MIB), session_ms=100_000) for number in range(ROOM_MIB)
+        ]
+        world.advance(20)
+        assert codes(others)[ErrorCode.GROUP_MAX_SIZE_REACHED] == 1
+        more = join(world, "m", metadata=bytes(2 * MIB), session_ms=100_000)
+        assert more.result().error_code == ErrorCode.GROUP_MAX_SIZE_REACHED
+        less = join(world, "m", session_ms=100_000)
+        world.advance(20)
+        assert less.result().error_code == ErrorCode.NONE
+
+    play(scenario)
+
+
+def test_ids_that_nobody_joins_with_take_room_too() -> None:
+    async def scenario() -> None:
+        world = World()
+        tokens = [
+            join(world, group_id=f"{number % 10}", name=f"m{number}", asks_for_id=True)
+            for number in range(MEMBERS_BYTES_MAX // MEMBER_BYTES + 100)
+        ]
+        assert codes(tokens).keys() == {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.GROUP_MAX_SIZE_REACHED}
+        assert world.shard.classics.room_bytes < 2 * MEMBER_BYTES
+
+    play(scenario)
+
+
+def test_assignments_take_room_too() -> None:
+    """The record of a group may have as many bytes as a batch, and there may be very many groups."""
+
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        world.partition.log.config = replace(world.partition.log.config, max_message_bytes=8 * MIB)
+        told = Counter[int]()
+        for number in range(ROOM_MIB // 4):
+            answer = join(world, group_id=f"g{number}", name=f"m{number}", session_ms=100_000)
+            world.advance(20)
+            given: asyncio.Future[Any] = world.token()
+            member_id = answer.result().member_id
+            share = {member_id: bytes(4 * MIB)}
+            world.shard.sync(f"g{number}", Sync(given, 1, member_id, None, None, None, share))
+            told[given.result().error_code if given.done() else -1] += 1
+        assert told == {ErrorCode.NONE: ROOM_MIB // 4 - 1, ErrorCode.COORDINATOR_NOT_AVAILABLE: 1}
+
+    play(scenario)
 
 
 # --- offsets ----------------------------------------------------------------------------------------------------------

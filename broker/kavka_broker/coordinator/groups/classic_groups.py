@@ -13,6 +13,7 @@ from kavka_broker.coordinator.groups.offset_expiration import GROUP_IN_OFFSETS
 from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.pacing import Pacing
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
@@ -57,6 +58,13 @@ class ClassicGroups:
         self._timers = pacing.timers
         self._slices = pacing.slices
         self._running: dict[str, dict[TimerName, Timer]] = {}
+        self._sizes: dict[str, int] = {}  # of the groups with members, in bytes
+        self._size_bytes = 0  # the sum of them
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes that the groups may grow by."""
+        return MEMBERS_BYTES_MAX - self._size_bytes
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. Some members of a group a step; yields how much each
@@ -106,7 +114,7 @@ class ClassicGroups:
             self._image.check_room(group_id)
             group = self._image.groups[group_id] = ClassicGroup(group_id)
         if not effects:
-            join(group, command, self._settings, self._clock.now_ms(), effects)
+            join(group, command, self._settings, self._clock.now_ms(), effects, self.room_bytes)
         self._run(group, effects)
         self._image.forget_trace(group)
 
@@ -153,6 +161,7 @@ class ClassicGroups:
         membership.bury(group, error, self._clock.now_ms(), effects)
         self._run(group, effects)
         self._image.groups.pop(group.group_id, None)
+        self._count(group.group_id, 0)
         for timer in self._running.pop(group.group_id, {}).values():
             timer.cancel()
 
@@ -170,6 +179,15 @@ class ClassicGroups:
                     self._stop(group, timer)
                 case Persist():
                     self._persist(group, effect, effects)
+        if self._image.groups.get(group.group_id) is group:
+            self._count(group.group_id, group.size_bytes)
+
+    def _count(self, group_id: str, size_bytes: int) -> None:
+        """Count what a group takes now."""
+        self._size_bytes += size_bytes - self._sizes.pop(group_id, 0)
+        if size_bytes:
+            self._sizes[group_id] = size_bytes
+        assert self._size_bytes >= 0, self._size_bytes
 
     def _start(self, group: ClassicGroup, name: TimerName, delay_ms: int) -> None:
         timers = self._running.setdefault(group.group_id, {})
@@ -201,6 +219,7 @@ class ClassicGroups:
     def _persist(self, group: ClassicGroup, effect: Persist, effects: Effects) -> None:
         try:
             self._check_size(effect.value)
+            self._check_room(group, effect.value)
             waiting = self._append(group.group_id, [group_record(group.group_id, effect.value)])
         except BrokerError as error:
             self._persisted(group, effect.ticket, error.code, effects)
@@ -216,6 +235,14 @@ class ClassicGroups:
         if size_bytes_min(value) > bytes_max:
             problem = f"the group's record has more than {bytes_max} bytes (max.message.bytes)"
             raise answered(BrokerError(ErrorCode.MESSAGE_TOO_LARGE, problem))
+
+    def _check_room(self, group: ClassicGroup, value: GroupMetadataValue) -> None:
+        """Raises COORDINATOR_NOT_AVAILABLE for assignments that find no room, so that the members come again."""
+        growth = sum(len(member.assignment) for member in value.members)
+        growth -= sum(len(member.assignment) for member in group.members.values())
+        if growth > max(self.room_bytes, 0):
+            problem = f"other groups of the partition take the {MEMBERS_BYTES_MAX} bytes that members may take"
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
 
     def _persisted_later(self, group: ClassicGroup, ticket: int, waiting: Waiting) -> None:
         effects = Effects()

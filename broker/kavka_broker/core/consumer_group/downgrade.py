@@ -44,9 +44,9 @@ def downgraded(
         classic.add(_classic_member(member))
     classic.protocol_name = classic.select_protocol()
     for member in stay:
-        metadata = classic.members[member.member_id].metadata(classic.protocol_name)
+        restored = classic.members[member.member_id]
         owned = (member.assigned, member.revoking)
-        classic.members[member.member_id].assignment = framed_assignment(owned, topics, metadata)
+        classic.assign(restored, framed_assignment(owned, topics, restored.metadata(classic.protocol_name)))
     return classic
 
 

@@ -11,6 +11,7 @@ one that repeats a join whose answer it lost gets the same answer again.
 
 from dataclasses import dataclass
 
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group.checks import member_of, require_alive
 from kavka_broker.core.group.effects import Effects, Respond, TimerKind, Token
 from kavka_broker.core.group.rebalance import (
@@ -23,7 +24,7 @@ from kavka_broker.core.group.rebalance import (
     refuse_waiting,
 )
 from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
-from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Protocols, Write
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Protocols, Write, said_bytes
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 
@@ -48,10 +49,17 @@ class Join:
     can_skip_assignment: bool  # from version 9
 
 
-def join(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: int, effects: Effects) -> None:
-    """Let the member join, or answer with an error."""
+def join(
+    group: ClassicGroup,
+    command: Join,
+    settings: GroupSettings,
+    now_ms: int,
+    effects: Effects,
+    room_bytes: int = MEMBERS_BYTES_MAX,
+) -> None:
+    """Let the member join, or answer with an error. `room_bytes` is what this and other groups may grow by."""
     try:
-        check(group, command, settings)
+        check(group, command, settings, room_bytes)
         if command.member_id:
             join_again(group, command, settings, now_ms, effects)
         else:
@@ -61,11 +69,11 @@ def join(group: ClassicGroup, command: Join, settings: GroupSettings, now_ms: in
         effects.answer(command.token, JoinGroupResponse(error_code=error.code, member_id=member_id))
 
 
-def check(group: ClassicGroup, command: Join, settings: GroupSettings) -> None:
+def check(group: ClassicGroup, command: Join, settings: GroupSettings, room_bytes: int) -> None:
     """Check that the member may join this group now. Raises BrokerError."""
     if not settings.session_timeout_min_ms <= command.session_timeout_ms <= settings.session_timeout_max_ms:
         raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
-    if not has_room(group, command, settings.members_max):
+    if not has_room(group, command, settings.members_max) or growth_bytes(group, command) > max(room_bytes, 0):
         group.pending.pop(command.member_id, None)
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     require_alive(group)
@@ -73,9 +81,21 @@ def check(group: ClassicGroup, command: Join, settings: GroupSettings) -> None:
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
+def growth_bytes(group: ClassicGroup, command: Join) -> int:
+    """How much more the group takes with what the member says of itself now."""
+    member = joining_again(group, command)
+    before = 0 if member is None else said_bytes(member.instance_id, member.protocols)
+    name = 0 if group.size_bytes else 4 * len(group.group_id)
+    return name + said_bytes(command.instance_id, command.protocols) - before
+
+
+def joining_again(group: ClassicGroup, command: Join) -> Member | None:
+    return group.members.get(command.member_id or group.instances.get(command.instance_id or "", ""))
+
+
 def has_room(group: ClassicGroup, command: Join, members_max: int) -> bool:
     """Whether the member may join. Members that have not joined again yet hold no place: they may never come back."""
-    member = group.members.get(command.member_id or group.instances.get(command.instance_id or "", ""))
+    member = joining_again(group, command)
     match group.state:
         case GroupState.EMPTY | GroupState.DEAD:
             return True

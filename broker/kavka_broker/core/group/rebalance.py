@@ -217,7 +217,7 @@ def answer_sync(group: ClassicGroup, member: Member, error: ErrorCode, effects: 
 def refuse_syncs(group: ClassicGroup, error: ErrorCode, effects: Effects) -> None:
     """Refuse waiting syncs: the assignments of this generation are void."""
     for member in group.members.values():
-        member.assignment = b""
+        group.assign(member, b"")
         answer_sync(group, member, error, effects)
 
 

@@ -17,6 +17,7 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import Enum
+from typing import Final
 
 from kavka_broker.core.group.effects import Respond, Token
 
@@ -24,6 +25,11 @@ __all__ = ["TRANSITIONS", "ClassicGroup", "GroupState", "Member", "Protocols", "
 
 Protocols = tuple[tuple[str, bytes], ...]
 """What a member can speak, the preferred first: name and metadata (for consumers: the subscription)."""
+
+MEMBER_BYTES: Final = 1_000
+"""About what a member takes beside what it says of itself: its ids, addresses and timers."""
+TEXT_BYTES: Final = 128
+"""About what a name and a text take beside their characters."""
 
 
 class GroupState(Enum):
@@ -47,6 +53,12 @@ assert TRANSITIONS.keys() == set(GroupState), "a state has no ways on"
 assert all(GroupState.DEAD in ways for state, ways in TRANSITIONS.items() if state is not GroupState.DEAD), TRANSITIONS
 
 
+def said_bytes(instance_id: str | None, protocols: Protocols) -> int:
+    """About what a member takes that says this of itself. A character may take four bytes."""
+    names = len(instance_id or "") + sum(len(name) for name, _ in protocols)
+    return MEMBER_BYTES + 4 * names + sum(TEXT_BYTES + len(metadata) for _, metadata in protocols)
+
+
 @dataclass(slots=True)
 class Member:
     """One consumer. At most one join and one sync of it wait at a time."""
@@ -66,6 +78,11 @@ class Member:
     @property
     def is_joining(self) -> bool:
         return self.join is not None
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the member takes."""
+        return said_bytes(self.instance_id, self.protocols) + len(self.assignment)
 
     def metadata(self, protocol: str) -> bytes:
         return next((metadata for name, metadata in self.protocols if name == protocol), b"")
@@ -98,7 +115,8 @@ class ClassicGroup:
     """The whole of a group except its offsets.
 
     Invariants: `leader_id` is a member or None; `instances` maps exactly the static members; `unsynced` and the
-    members that wait in `sync` are members; a ticket in `writes_pending` is answered by `persisted`.
+    members that wait in `sync` are members; a ticket in `writes_pending` is answered by `persisted`; `members_bytes`
+    is the sum of what members take.
     """
 
     group_id: str
@@ -118,6 +136,14 @@ class ClassicGroup:
     supported: Counter[str] = field(default_factory=Counter)  # how many members speak each protocol
     writes_pending: dict[int, Write] = field(default_factory=dict)
     tickets: int = 0
+    members_bytes: int = 0
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the group takes for its members, and for the ids given out; nothing where there are none."""
+        if not self.members and not self.pending:
+            return 0
+        return 4 * len(self.group_id) + self.members_bytes + MEMBER_BYTES * len(self.pending)
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
@@ -134,6 +160,7 @@ class ClassicGroup:
             assert member.instance_id not in self.instances, f"{member.instance_id} is a member already"
             self.instances[member.instance_id] = member.member_id
         self.members[member.member_id] = member
+        self.members_bytes += member.size_bytes
         self._count(member.protocols)
         self.pending.pop(member.member_id, None)
         assert self.leader_id in self.members, f"{self.leader_id} leads and is no member"
@@ -141,6 +168,8 @@ class ClassicGroup:
     def remove(self, member_id: str) -> Member:
         assert member_id in self.members, f"{member_id} is no member of {self.group_id}"
         member = self.members.pop(member_id)
+        self.members_bytes -= member.size_bytes
+        assert self.members_bytes >= 0, f"{self.group_id}: {self.members_bytes} bytes"
         if member.instance_id is not None:
             assert self.instances[member.instance_id] == member_id, f"{member.instance_id} is not {member_id}"
             del self.instances[member.instance_id]
@@ -154,8 +183,14 @@ class ClassicGroup:
     def change_protocols(self, member: Member, protocols: Protocols) -> None:
         self._discount(member.protocols)
         self._count(protocols)
+        self.members_bytes -= member.size_bytes
         member.protocols = protocols
+        self.members_bytes += member.size_bytes
         assert max(self.supported.values(), default=0) <= len(self.members), self.supported
+
+    def assign(self, member: Member, assignment: bytes) -> None:
+        self.members_bytes += len(assignment) - len(member.assignment)
+        member.assignment = assignment
 
     def _count(self, protocols: Protocols) -> None:
         for name in dict.fromkeys(name for name, _ in protocols):

@@ -114,7 +114,7 @@ def persisted(
         return
     group.move_to(GroupState.STABLE, now_ms)
     for member in group.members.values():
-        member.assignment = write.assignments[member.member_id]
+        group.assign(member, write.assignments[member.member_id])
         answer_sync(group, member, ErrorCode.NONE, effects)
 
 
