@@ -137,7 +137,7 @@ def test_every_command_of_the_tutorial_does_what_the_page_says(
     running = re.compile(r"^0 +a +Running .* 1 +127", re.MULTILINE)
     wait_until(lambda: running.search(reader.shows(".venv/bin/kavka get kvc -o wide")) is not None, "it runs again")
 
-    edit(reader, "  config:\n", "  config:\n    queued.max.requests: 400\n")
+    edit(reader, "  config:\n", "  config:\n    queued.max.request.bytes: 209715200\n")
     assert "3 of 3 nodes restarted" in reader.shows(APPLY)
     first_terminal.send_signal(signal.SIGINT)
     assert first_terminal.wait(SECONDS_MAX) == 0
