@@ -1,6 +1,7 @@
 package org.apache.kafka.common.test;
 
 import org.apache.kafka.clients.admin.Admin;
+import org.apache.kafka.clients.admin.ConfigEntry;
 import org.apache.kafka.clients.admin.ConfigEntry.ConfigSource;
 import org.apache.kafka.clients.admin.GroupListing;
 import org.apache.kafka.clients.admin.ListGroupsOptions;
@@ -71,8 +72,14 @@ final class IdleCluster {
         if (resources.stream().anyMatch(one -> one.type() == ConfigResource.Type.GROUP
             || one.type() == ConfigResource.Type.CLIENT_METRICS)) return true;
         return admin.describeConfigs(resources).all().get().values().stream().flatMap(c -> c.entries().stream())
-            .anyMatch(entry -> entry.source() == ConfigSource.DYNAMIC_BROKER_CONFIG
-                || entry.source() == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG);
+            .anyMatch(IdleCluster::isOfATest);
+    }
+
+    /** Whether a config was set while the cluster ran; the controller of one with eligible leaders sets min ISR itself. */
+    private static boolean isOfATest(ConfigEntry entry) {
+        boolean isOfTheController = entry.name().equals("min.insync.replicas") && entry.value().equals("1");
+        return entry.source() == ConfigSource.DYNAMIC_BROKER_CONFIG
+            || entry.source() == ConfigSource.DYNAMIC_DEFAULT_BROKER_CONFIG && !isOfTheController;
     }
 
     private static boolean areGone(KafkaClusterTestKit kit, List<String> topics) throws InterruptedException {
