@@ -16,6 +16,7 @@ from kavka_broker.request.registry import BOTH, api
 
 BROKERS = 1
 CONTROLLERS = 2
+TYPES = {BROKERS: "BROKER", CONTROLLERS: "CONTROLLER"}
 
 
 @api(DescribeClusterRequest, DescribeClusterResponse, versions=(0, 2), on=BOTH)
@@ -42,12 +43,11 @@ def describe_cluster(request: DescribeClusterRequest, broker: Broker, client: Cl
 
 def check_type(asked: int, ours: int) -> None:
     """Raises BrokerError where the endpoints asked for are not of our type."""
-    if asked not in (BROKERS, CONTROLLERS):
+    if asked not in TYPES:
         raise BrokerError(ErrorCode.UNSUPPORTED_ENDPOINT_TYPE, f"{asked} is no type of endpoint")
-    if asked == CONTROLLERS != ours:
-        raise BrokerError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a broker; ask a controller for controllers")
-    if asked == BROKERS != ours:
-        raise BrokerError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, "this is a controller; ask a broker for brokers")
+    if asked != ours:
+        problem = f"of type {TYPES[ours]}, but we wanted an endpoint of type {TYPES[asked]}"
+        raise BrokerError(ErrorCode.MISMATCHED_ENDPOINT_TYPE, f"The request was sent to an endpoint {problem}")
 
 
 def describe_controllers(request: DescribeClusterRequest, broker: Broker, client: Client) -> DescribeClusterResponse:

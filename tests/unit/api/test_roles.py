@@ -167,7 +167,9 @@ def test_a_controllers_listener_shows_controllers(tmp_path: Path) -> None:
         found = await describe(controller, 2)
         assert (found.endpoint_type, found.controller_id, [broker.broker_id for broker in found.brokers]) == (2, 1, [1])
         assert (await describe(controller, 1)).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
-        assert (await describe(broker, 2)).error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        refused = await describe(broker, 2)
+        assert refused.error_code == ErrorCode.MISMATCHED_ENDPOINT_TYPE
+        assert str(refused.error_message).endswith("of type BROKER, but we wanted an endpoint of type CONTROLLER")
         assert [broker.broker_id for broker in (await describe(broker, 1)).brokers] == [1, 2]
         assert (await describe(broker, 9)).error_code == ErrorCode.UNSUPPORTED_ENDPOINT_TYPE
 

@@ -152,7 +152,7 @@ def test_a_level_is_raised_and_lowered() -> None:
         (UpdateFeature("group.version", 1, Direction.SAFE_DOWNGRADE), "cannot raise"),
         (UpdateFeature("group.version", 1, 9), "not a kind of change"),
         (UpdateFeature("group.version", 7), "this controller supports 0 to 1"),
-        (UpdateFeature("no.such", 1), "this controller supports 0 to 0"),
+        (UpdateFeature("no.such", 1), "this controller does not support this feature."),
         (UpdateFeature(METADATA_VERSION, 0, Direction.UNSAFE_DOWNGRADE), "its level is 30; what came with that"),
         (UpdateFeature(METADATA_VERSION, 29, Direction.SAFE_DOWNGRADE), "its level is 30; what came with that"),
         (UpdateFeature(METADATA_VERSION, 31), "this controller supports 21 to 30"),
@@ -327,7 +327,7 @@ def test_the_oldest_level_that_all_know_is_taken() -> None:
 def test_a_controller_that_does_not_know_a_feature_keeps_it_from_being_used() -> None:
     metadata = cluster(1)
     metadata.replay(RegisterControllerRecord(7, uuid(7), features=[]))
-    with pytest.raises(BrokerError, match="controller 7 supports 0 to 0"):
+    with pytest.raises(BrokerError, match="controller 7 does not support this feature"):
         update_features(metadata, [UpdateFeature("group.version", 1)])
 
 

@@ -51,7 +51,7 @@ def test_a_user_called_default_is_not_the_default() -> None:
 
 def test_an_address_may_be_named_by_a_host_that_is_found_and_what_is_set_can_be_removed() -> None:
     quotas, named = Quotas(), Alteration([("ip", "a.example")], [("connection_creation_rate", 5.0)])
-    with pytest.raises(BrokerError, match=r'"a\.example" is no address and no host that is found'):
+    with pytest.raises(BrokerError, match=r'"a\.example" is not a valid IP or resolvable host'):
         alter(quotas, named)
     for record in alter(quotas, named, {"a.example"}).records:
         assert isinstance(record, ClientQuotaRecord)

@@ -90,7 +90,8 @@ def _check(metadata: Metadata, command: UpdateFeature) -> None:
         return
     for who, (low, high) in _supporters(metadata, command.name):
         if not low <= wanted <= high:
-            raise _refused(command, f"{who} supports {low} to {high}")
+            limits = f"supports {low} to {high}" if high else "does not support this feature."
+            raise _refused(command, f"{who} {limits}")
 
 
 def _supporters(metadata: Metadata, name: str) -> Iterator[tuple[str, tuple[int, int]]]:

@@ -76,7 +76,7 @@ def entity_of(parts: Sequence[tuple[str, str | None]]) -> AnyEntity:
     if IP not in named:
         return Entity(named.get(USER), named.get(CLIENT_ID))
     if len(named) > 1:
-        raise _invalid("an ip stands alone; take the user and the client-id away")
+        raise _invalid("Invalid quota entity combination: an ip stands alone; take the user and the client-id away")
     ip = named[IP]
     assert len(named) == 1, named
     return IpEntity(ip)
@@ -87,7 +87,7 @@ def _check_address(quotas: Quotas, entity: IpEntity, hosts: AbstractSet[str]) ->
     if isinstance(ip, Default) or ip in hosts or is_address(ip):
         return
     if not any(entity in limits for limits in quotas.limits.values()):  # what is set can be removed
-        raise _invalid(f'"{ip}" is no address and no host that is found; write one like 192.0.2.7 or 2001:db8::7')
+        raise _invalid(f'"{ip}" is not a valid IP or resolvable host; write one like 192.0.2.7 or 2001:db8::7')
 
 
 def _check_limit(key: str, limit: float) -> None:

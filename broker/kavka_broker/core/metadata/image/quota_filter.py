@@ -59,7 +59,7 @@ def _conditions(components: Iterable[Component]) -> dict[str, Component]:
                 raise _invalid(f"{unknown} is not a way to match; 0 is exact, 1 the default, 2 any")
         conditions[entity_type] = component
     if IP in conditions and len(conditions) > 1:
-        raise _invalid("an ip stands alone in a filter; take the user and the client-id away")
+        raise _invalid("Invalid entity filter component combination: an ip stands alone; take the others away")
     return conditions
 
 
