@@ -33,6 +33,8 @@ FIRST_TARGET: Final = "wants epoch 3; Kavka is in 4 by choice: a target that ass
 A_JAVA_CLASS: Final = "has the broker load a class of Java"
 OF_JMX: Final = "reads metrics of the broker in the same JVM"
 NO_TIERS: Final = "tiered storage, which Kavka refuses"
+OF_CONNECTIONS: Final = "reads a limit of connections in the broker's socket server"
+COMPACTS_ITSELF: Final = "rolls and compacts a log object of the broker"
 
 STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
     # In every run: short ones, and those that have found defects.
@@ -57,10 +59,13 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             2,
             {"testDynamicProducerIdExpirationMs ": "reads a setting in the broker's log manager"},
         ),
+        OwnTests(f"{CLIENTS}.producer.ProducerCompressionTest", 1),
         OwnTests(f"{CLIENTS}.producer.ProducerIntegrationTest", 9, {r"testUniqueProducerIds .*Version=3\.3": NEW}),
     ),
     "administration": (
         OwnTests(f"{CLIENTS}.admin.ClientTelemetryTest", 2, {"testClientInstanceId ": A_JAVA_CLASS}),
+        OwnTests(f"{CLIENTS}.admin.ConcurrentListOffsetsRequestTest", 1),
+        OwnTests(f"{CLIENTS}.admin.DescribeAuthorizedOperationsTest", 3),
         OwnTests(f"{CLIENTS}.admin.DescribeProducersWithBrokerIdTest", 3),
         OwnTests(f"{CLIENTS}.admin.DynamicGroupConfigIntegrationTest", 3),
         OwnTests(f"{CLIENTS}.admin.DescribeFeaturesTest", 1, {"testUnstableApiVersions ": NEW}),
@@ -87,6 +92,7 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             },
         ),
     ),
+    "consumers": (OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerFetchTest", 18),),
     "groups": (
         OwnTests("kafka.server.JoinGroupRequestTest", 1),
         OwnTests("kafka.server.SyncGroupRequestTest", 1),
@@ -137,10 +143,16 @@ ABSENT: Final[Mapping[str, str]] = {
     f"{CLIENTS}.admin.AdminClientWithPoliciesIntegrationTest": A_JAVA_CLASS,
     f"{CLIENTS}.consumer.ConsumerWithLegacyMessageFormatIntegrationTest": "appends old batches to a log object",
     f"{CLIENTS}.producer.SocketServerMemoryPoolTest": "looks into the broker's pool of memory",
+    f"{CLIENTS}.security.GroupAuthorizerIntegrationTest": A_JAVA_CLASS,
     "kafka.server.BrokerMetricNamesTest": OF_JMX,
     "kafka.server.RaftClusterSnapshotTest": "looks into the objects of the quorum",
     "kafka.server.metadata.BrokerMetadataPublisherTest": "looks into the objects of the quorum",
     "org.apache.kafka.admin.RemoteTopicCrudTest": NO_TIERS,
+    "org.apache.kafka.api.EndToEndClusterIdTest": A_JAVA_CLASS,
+    "org.apache.kafka.server.BrokerRegistrationRequestTest": NEW,
+    "org.apache.kafka.server.LogManagerIntegrationTest": "looks into log objects of the broker",
+    "org.apache.kafka.server.MonitorablePluginsIntegrationTest": NO_TIERS,
+    "org.apache.kafka.server.config.MinInSyncReplicasConfigTest": "reads a setting in the broker's log manager",
     f"{TIERED}.RemoteLogSegmentLifecycleTest": NO_TIERS,
     f"{TIERED}.TopicBasedRemoteLogMetadataManagerMultipleSubscriptionsTest": NO_TIERS,
     f"{TIERED}.TopicBasedRemoteLogMetadataManagerRestartTest": NO_TIERS,

@@ -96,7 +96,7 @@ def run(
 
 
 def environment() -> dict[str, str]:
-    """Build the environment of the JVM and its nodes, which share Python's bytecode: each would compile all for 1.3 s."""
+    """Build the environment of the JVM and its nodes, which share bytecode: compiling takes each of them 1.3 s."""
     return {name: value for name, value in os.environ.items() if name not in UNSET}
 
 

@@ -42,6 +42,10 @@ def test_producers(tmp_path: Path) -> None:
     play("producers", tmp_path)
 
 
+def test_consumers(tmp_path: Path) -> None:
+    play("consumers", tmp_path)
+
+
 def test_administration(tmp_path: Path) -> None:
     play("administration", tmp_path)
 

@@ -75,7 +75,7 @@ final class IdleCluster {
             .anyMatch(IdleCluster::isOfATest);
     }
 
-    /** Whether a config was set while the cluster ran; the controller of one with eligible leaders sets min ISR itself. */
+    /** Whether a test has set a config; with eligible leader replicas the controller sets a min ISR itself. */
     private static boolean isOfATest(ConfigEntry entry) {
         boolean isOfTheController = entry.name().equals("min.insync.replicas") && entry.value().equals("1");
         return entry.source() == ConfigSource.DYNAMIC_BROKER_CONFIG

@@ -146,6 +146,7 @@ final class NodeMocks {
     private Object ofSettings(String name, InvocationOnMock call) throws Throwable {
         return switch (name) {
             case "clusterId" -> kit.shape.nodes.clusterId();
+            case "brokerId" -> node.id;
             case "config", "brokerConfig", "controllerConfig" -> new KafkaConfig(withoutOurs(), false);
             case "boundPort" -> call.getArgument(0).equals(kit.shape.nodes.controllerListenerName())
                 ? node.controllerPort : portOf(call.getArgument(0));
