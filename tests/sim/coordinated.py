@@ -22,6 +22,8 @@ InitProducerId with its epoch (KIP-360), or begins again. In half of the seeds t
 | stable-offset-stuck | nobody writes any more, and the last stable offset stays behind the high watermark |
 | ReplaysAgree | a coordinator knows something else than its log says, also once that is cleaned (`replays`) |
 | SettledIsCommitted, OneMoveAtATime | what stands above the high watermark counts already (`settled_ids`) |
+| StableIsSettled, IndexedIsAborted | a replica knows other things of transactions than its log (`settled_partitions`) |
+| MarkedIsCommitted, MarkedIsTakenOver | a marker is answered too early (`settled_partitions`) |
 """
 
 import asyncio
@@ -73,6 +75,7 @@ from tests.sim.history import WORST_MAX, Place
 from tests.sim.producers import ALL, EPOCH_MS, PRODUCE_MS, RETRIABLE
 from tests.sim.recorded import Markers, Record, Written
 from tests.sim.settled_ids import SettledIds
+from tests.sim.settled_partitions import SettledPartitions
 from tests.sim.transactions import Fates, StableReader
 from tests.sim.workloads import Workload
 
@@ -433,7 +436,8 @@ class Coordinated(Workload):
         self.fates, self.record, self.owners = Fates(), Record(), Owners()
         self.transactional = []
         self.settled = SettledIds(self.simulation)
-        self.simulation.looking.append(self.settled.after_step)
+        self.places_settled = SettledPartitions(self.simulation, PLACES)
+        self.simulation.looking += [self.settled.after_step, self.places_settled.after_step]
         for number in range(4):
             producer = self.as_client(Transactional, f"transactional{number}")
             producer.transactional_id, producer.index = IDS[number % 2], number % 2
@@ -487,7 +491,7 @@ class Coordinated(Workload):
         if not self.shape.settings.keys() & EXPIRING.keys():  # whose id has expired may go on, as in Apache Kafka
             objections += self.owners.problems
         self.reached(logs_replayed=replays.compared, records_compacted=replays.taken)
-        self.reached(transaction_records_read=self.settled.records)
+        self.reached(transaction_records_read=self.settled.records, markers_answered=self.places_settled.answered)
         return [*objections[:WORST_MAX], *self.history.notes[:WORST_MAX]]
 
     async def _until_stable(self) -> str:

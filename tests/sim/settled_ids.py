@@ -16,7 +16,7 @@ a disk has damaged.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple
+from typing import Any, NamedTuple
 
 from kavka_broker.core.transaction.records import standing_of as standing_in
 from kavka_broker.core.transaction.state import BUMPS_FROM, Standing
@@ -24,13 +24,11 @@ from kavka_broker.protocol.coordinator_records import Coordinator, unframe
 from kavka_broker.protocol.messages.transaction.transaction_log_key import TransactionLogKey
 from kavka_broker.protocol.messages.transaction.transaction_log_value import TransactionLogValue
 from kavka_broker.protocol.records.record import read_records
-from kavka_broker.storage.file_names import LOG
-from tests.sim.node import Node, as_written, whole_batches
+from tests.sim.appended_batches import Appended
+from tests.sim.node import Node
 from tests.sim.replays import end_of, is_comparable, standing_of, written
 
 Simulation = Any
-
-NO_BASE: Final = -1
 
 
 class Said(NamedTuple):
@@ -46,9 +44,7 @@ class Known:
     """A shard, up to where its log has been read, and its records above the high watermark."""
 
     shard: Any
-    end_offset: int
-    base_offset: int = NO_BASE  # of the segment that was read last
-    position: int = 0  # in its file
+    appended: Appended
     uncommitted: list[Said] = field(default_factory=list)
 
 
@@ -72,14 +68,14 @@ class SettledIds:
             known = self._known.get(place)
             if known is None or known.shard is not shard:
                 # What it has loaded may be above the high watermark: a leader is not asked to wait for its followers.
-                known = self._known[place] = Known(shard, end_of(shard))
+                known = self._known[place] = Known(shard, Appended(end_of(shard)))
             for problem in self._problems(known):
                 self._simulation.fail(f"{problem} ({node.host}, {shard.partition})")
 
     def _problems(self, known: Known) -> Iterator[str]:
         shard = known.shard
         transactions, high_watermark = shard.transactions, shard.partition.high_watermark
-        if end_of(shard) != known.end_offset:
+        if end_of(shard) != known.appended.end_offset:
             said = list(appended(known))
             self.records += len(said)
             known.uncommitted += said
@@ -118,21 +114,9 @@ class SettledIds:
 
 def appended(known: Known) -> Iterator[Said]:
     """Records behind those that have been read, by the bytes of the disk."""
-    log, since = known.shard.partition.log, known.end_offset
-    files, segments = log.disk.peek(log.directory), list(log.segments)
-    known.end_offset = log.log_end_offset
-    for segment, following in zip(segments, [*segments[1:], None], strict=True):
-        if following is not None and following.base_offset <= since:
-            continue
-        inode = files.get(f"{segment.base_offset:020}{LOG}")
-        if inode is None:
-            continue
-        begin = known.position if segment.base_offset == known.base_offset else 0
-        known.base_offset, known.position = segment.base_offset, begin
-        for _, header, batch in whole_batches(as_written(inode)[begin:]):
-            known.position += len(batch)
-            if header.next_offset > since and not header.is_control:
-                yield from (said for record in read_records(batch) if (said := said_by(record)) is not None)
+    for header, batch in known.appended.read(known.shard.partition.log):
+        if not header.is_control:
+            yield from (said for record in read_records(batch) if (said := said_by(record)) is not None)
 
 
 def said_by(record: Any) -> Said | None:

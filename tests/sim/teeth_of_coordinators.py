@@ -4,21 +4,24 @@ from collections.abc import Generator, Iterator
 from dataclasses import replace
 from typing import Any
 
+from kavka_broker.coordinator.groups import transactional_offsets
 from kavka_broker.coordinator.groups.group_loading import Latest
-from kavka_broker.coordinator.groups.transactional_offsets import Staging
+from kavka_broker.coordinator.groups.transactional_offsets import Committed, Staging
 from kavka_broker.coordinator.led_partition import LoadablePartition
 from kavka_broker.coordinator.transactions import transaction_coordinator, transaction_loading, transaction_shard
 from kavka_broker.coordinator.transactions.marker_sender import MarkerSender, Owed
+from kavka_broker.coordinator.transactions.marker_writes import MarkerWrites, Waiting
 from kavka_broker.coordinator.transactions.transaction_shard import TransactionShard
 from kavka_broker.core.cleaning.transactions import CleanedTransactions
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.partition.producer_state import Producer, ProducerStates
-from kavka_broker.core.partition.transactions import NO_OFFSET, Transactions
+from kavka_broker.core.partition.transactions import NO_OFFSET, Ended, Transactions
 from kavka_broker.core.transaction import ending, producers, records, state
 from kavka_broker.core.transaction.ending import End, end
 from kavka_broker.core.transaction.producers import Init, fence
-from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Standing, Transaction, TransactionState
+from kavka_broker.core.transaction.state import EPOCH_MAX, NO_PRODUCER, Place, Standing, Transaction, TransactionState
 from kavka_broker.loop.slices import Work
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
@@ -340,3 +343,53 @@ def aborted_of_one_segment(patch: Patch) -> None:
         return found
 
     patch.setattr(Reader, "aborted_between", aborted_in_first)
+
+
+@tooth("a marker that may still be lost settles a transaction (KAFKA-5121)", "kill isolate", 5, workloads="coordinated")
+def markers_settle_at_once(patch: Patch) -> None:
+    end_one = Transactions.end
+
+    def end_settled(self: Transactions, producer_id: int, marker_offset: int, *, is_aborted: bool) -> Ended | None:
+        ended = end_one(self, producer_id, marker_offset, is_aborted=is_aborted)
+        self.replicated(marker_offset + 1)
+        return ended
+
+    patch.setattr(Transactions, "end", end_settled)
+
+
+@tooth("a marker is answered before its replicas have it", "kill isolate", 5, workloads="coordinated")
+def markers_are_answered_at_once(patch: Patch) -> None:
+    async def until_appended(self: MarkerWrites, waiting: list[Waiting]) -> None:
+        pass
+
+    patch.setattr(MarkerWrites, "_until_committed", until_appended)
+
+
+@tooth("a marker is answered before its group has taken the offsets over (KAFKA-17507)", "kill isolate", 5,
+       workloads="coordinated")  # fmt: skip
+def markers_do_not_wait_for_groups(patch: Patch) -> None:
+    end_transaction = Staging.end_transaction
+
+    def end_committed(self: Staging, producer_id: int, committed: Committed, *, commits: bool) -> Committed:
+        end_transaction(self, producer_id, committed, commits=commits)
+        return committed
+
+    patch.setattr(Staging, "end_transaction", end_committed)
+    patch.setattr(transactional_offsets, "SETTLED_AT_ONCE_MAX", 0)  # no transaction here has many offsets
+
+
+@tooth(
+    "a marker that has taken too long counts as written",
+    "pause isolate cut_pair cut_one_way",
+    10,
+    workloads="coordinated",
+    request_timeout_ms="300",
+)
+def late_markers_count(patch: Patch) -> None:
+    answered = MarkerSender._answered
+
+    def answered_somehow(self: MarkerSender, owed: Owed, codes: dict[Place, int]) -> None:
+        late = {place: code for place, code in codes.items() if code == ErrorCode.REQUEST_TIMED_OUT}
+        answered(self, owed, {**codes, **dict.fromkeys(late, 0)})
+
+    patch.setattr(MarkerSender, "_answered", answered_somehow)

@@ -4,6 +4,7 @@ What they have committed is there once, what they have aborted is not, and a tra
 whole or absent.
 """
 
+import shutil
 import sys
 from collections import Counter
 from pathlib import Path
@@ -13,7 +14,7 @@ import pytest
 from tests.conformance.transactions.copying import OUTPUT, PARTITIONS, Application, Topics
 from tests.conformance.transactions.writer import ABORTED_EACH
 from tests.support.nodes import Nodes, cluster
-from tests.support.programs import go_clients
+from tests.support.programs import NODE, go_clients, node_modules
 
 pytestmark = pytest.mark.slow
 
@@ -33,6 +34,13 @@ def test_a_client_of_python_survives_deaths(client: str, tmp_path: Path) -> None
 @pytest.mark.parametrize("client", ["franz", "sarama"])
 def test_a_client_of_go_survives_deaths(client: str, tmp_path: Path) -> None:
     write_on(tmp_path, (str(go_clients()), "write", client), 1)
+
+
+@pytest.mark.node
+def test_kafkajs_survives_deaths(tmp_path: Path) -> None:
+    script = str(shutil.copy(NODE / "kafkajs_writer.mjs", tmp_path))
+    (tmp_path / "node_modules").symlink_to(node_modules())
+    write_on(tmp_path, ("node", script), PARTITIONS)
 
 
 def write_on(tmp_path: Path, command: tuple[str, ...], partitions: int) -> None:
