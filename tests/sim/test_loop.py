@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from tests.sim.events import CHECKOUT, Events
 from tests.sim.loop import Deadlock, Escaped, Process, SimLoop
 from tests.sim.network import Network
 from tests.sim.node import SimClock
@@ -346,3 +347,18 @@ def test_a_process_that_is_busy_for_any_time_gets_on() -> None:
         return loop.time()
 
     assert play(scenario) > 1
+
+
+def test_a_digest_is_the_same_in_another_checkout() -> None:
+    """Brokers log where their token keys are, which is in the checkout."""
+
+    def digest_in(root: str) -> str:
+        loop = SimLoop(1)
+        try:
+            Events(loop).say("node", f"token_keys.read url=file://{root}/tests/sim/issuer.json keys=first")
+            return loop.digest
+        finally:
+            loop.close()
+
+    assert digest_in(CHECKOUT) == digest_in("")
+    assert digest_in(CHECKOUT) != digest_in("/elsewhere")
