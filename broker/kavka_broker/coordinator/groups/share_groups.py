@@ -3,17 +3,16 @@
 Commands are decided (`core.share_group`), written and answered as those of consumer groups are (`consumer_groups`).
 """
 
-import asyncio
 from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import replace
 from functools import partial
-from typing import Final
 
 from kavka_broker.coordinator.groups.classic_groups import SESSION_COST
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.groups.group_commands import Command, GroupCommands, Outcome, ShareHeard, when_done
 from kavka_broker.coordinator.groups.group_table import GroupTable
-from kavka_broker.coordinator.groups.member_timers import MemberTimers, TimerKind
+from kavka_broker.coordinator.groups.member_fencing import MemberFencing
+from kavka_broker.coordinator.groups.member_timers import TimerKind
 from kavka_broker.coordinator.pacing import Pacing
 from kavka_broker.coordinator.shard_log import ShardLog
 from kavka_broker.core.consumer_group.heartbeat import Surroundings
@@ -30,15 +29,8 @@ from kavka_broker.core.share_group.heartbeat import ShareChange
 from kavka_broker.core.share_group.records import group_tombstones, replay
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.core.share_group.state import ShareGroup
-from kavka_broker.logs import get
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
-from kavka_broker.loop.tasks import watch
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-
-log = get("coordinator")
-
-FENCE_AGAIN_MS: Final = 1_000
-"""Before a member is fenced again whose end could not be written."""
 
 Decide = Callable[[ShareGroup], ShareChange]
 ShareCommand = Command[ShareGroup, ShareChange]
@@ -63,10 +55,10 @@ class ShareGroups(GroupTable[ShareGroup]):
         self._settings = settings
         self._log = group_log
         self._clock = pacing.clock
-        self._timers = MemberTimers(pacing.timers, self._expired)
         self._commands: GroupCommands[ShareGroup, ShareChange] = GroupCommands(
             self, replay, group_log, turns, pacing.threads
         )
+        self._timers = MemberFencing(self._ending, self._commands, self._is_large, group_log, pacing).timers
 
     @property
     def topics(self) -> Topics:
@@ -209,30 +201,13 @@ class ShareGroups(GroupTable[ShareGroup]):
         for member_id in change.ended:
             self._timers.stop(group.group_id, TimerKind.SESSION, member_id)
 
-    def _expired(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
-        """End a member that was not heard of in time."""
-        watch(asyncio.get_running_loop().create_task(self._fence(group_id, member_id), name="fence a share member"))
-
-    async def _fence(self, group_id: str, member_id: str) -> None:
-        def fencing() -> ShareCommand:
-            """Raises BrokerError where the member was heard of while others had their turns, or has gone."""
-            group = self.existing(group_id)
-            member = group.members.get(member_id)
-            if member is None or not self._timers.is_overdue(group_id, TimerKind.SESSION, member_id):
-                raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
-            return Command(group, partial(rules.fence, member=member, topics=self._topics.topics), self._around())
-
-        try:
-            outcome = self._commands.do(group_id, fencing, is_large=self._is_large(group_id))
-            if not isinstance(outcome, tuple):
-                await outcome
-        except BrokerError as error:
-            if self._log.is_closed or error.code in (ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.GROUP_ID_NOT_FOUND):
-                return
-            log.warning("member.not_fenced", group=group_id, member=member_id, reason=str(error))
-            self._timers.start(group_id, TimerKind.SESSION, member_id, FENCE_AGAIN_MS)
-        else:
-            log.info("member.fenced", group=group_id, member=member_id, reason="session")
+    def _ending(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> ShareCommand:
+        """Raises BrokerError."""
+        group = self.existing(group_id)
+        member = group.members.get(member_id)
+        if member is None:
+            raise BrokerError(ErrorCode.UNKNOWN_MEMBER_ID)
+        return Command(group, partial(rules.fence, member=member, topics=self._topics.topics), self._around())
 
 
 def is_served(metadata: Metadata) -> bool:
