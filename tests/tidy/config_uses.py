@@ -1,8 +1,9 @@
 """Which configs the broker's code reads, found in its text.
 
 A broker config is read where its name stands in code: whole, as `prefix + "rest"`, or as an f-string. A topic's config
-is read as the attribute of that name. The tables that define configs do not read them, nor do checks that only judge
-values.
+is read as the attribute of that name. A group's own config is named where it is read, and stands for the configs of
+brokers behind the prefix `group.`: its value where a group has none, and its bounds. The tables that define configs do
+not read them, nor do checks that only judge values.
 """
 
 import ast
@@ -12,6 +13,7 @@ from functools import cache
 from pathlib import Path
 
 from kavka_broker.core.config.broker import KEYS, SYNONYMS
+from kavka_broker.core.config.group_table import GROUP_KEYS
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
 from tests.tidy.tree import PYTHON, parsed, relative
 
@@ -67,6 +69,9 @@ def _names(scope: ast.AST) -> Iterator[re.Pattern[str]]:
         match node:
             case ast.Constant(value=str(text)) if text in KEYS:
                 yield re.compile(re.escape(text))
+            case ast.Constant(value=str(text)) if text in GROUP_KEYS:
+                kind, _, rest = text.partition(".")
+                yield re.compile(rf"group\.{kind}\.((min|max)\.)?{re.escape(rest)}")
             case ast.JoinedStr(values=parts) if sum(map(_dots, parts)) > 1:
                 yield re.compile("".join(_part(part, values) for part in parts))
             case ast.Subscript(slice=ast.BinOp(left=left, op=ast.Add(), right=right)):

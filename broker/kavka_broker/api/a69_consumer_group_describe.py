@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.consumer_group_describe_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.describe_answers import allow_every_operation, describe, refuse
+from kavka_broker.request.describe_answers import describe_all
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -44,17 +44,14 @@ async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, broker: Broker, client: Client
 ) -> ConsumerGroupDescribeResponse:
     del client
-    if not is_served(broker.config, broker.metadata):
-        return ConsumerGroupDescribeResponse(
-            groups=refuse(DescribedGroup, request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
-        )
-    description = partial(description_of, broker=broker)
-    groups = [
-        await describe(DescribedGroup, group_id, lambda shard: shard.consumers, description, broker)
-        for group_id in request.group_ids
-    ]
-    if request.include_authorized_operations:
-        allow_every_operation(groups)
+    groups = await describe_all(
+        request,
+        DescribedGroup,
+        lambda shard: shard.consumers,
+        partial(description_of, broker=broker),
+        broker,
+        is_served=is_served(broker.config, broker.metadata),
+    )
     return ConsumerGroupDescribeResponse(groups=groups)
 
 

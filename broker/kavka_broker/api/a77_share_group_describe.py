@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.share_group_describe_response import (
     TopicPartitions,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.describe_answers import allow_every_operation, describe, refuse
+from kavka_broker.request.describe_answers import describe_all
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -41,17 +41,14 @@ async def share_group_describe(
     request: ShareGroupDescribeRequest, broker: Broker, client: Client
 ) -> ShareGroupDescribeResponse:
     del client
-    if not is_served(broker.metadata):
-        return ShareGroupDescribeResponse(
-            groups=refuse(DescribedGroup, request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
-        )
-    description = partial(description_of, broker=broker)
-    groups = [
-        await describe(DescribedGroup, group_id, lambda shard: shard.shares, description, broker)
-        for group_id in request.group_ids
-    ]
-    if request.include_authorized_operations:
-        allow_every_operation(groups)
+    groups = await describe_all(
+        request,
+        DescribedGroup,
+        lambda shard: shard.shares,
+        partial(description_of, broker=broker),
+        broker,
+        is_served=is_served(broker.metadata),
+    )
     return ShareGroupDescribeResponse(groups=groups)
 
 

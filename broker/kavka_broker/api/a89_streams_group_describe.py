@@ -23,7 +23,7 @@ from kavka_broker.protocol.messages.streams_group_describe_response import (
     StreamsGroupDescribeResponse,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.describe_answers import allow_every_operation, describe, refuse
+from kavka_broker.request.describe_answers import describe_all
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -41,16 +41,14 @@ async def streams_group_describe(
     request: StreamsGroupDescribeRequest, broker: Broker, client: Client
 ) -> StreamsGroupDescribeResponse:
     del client
-    if not is_served(broker.config, broker.metadata):
-        return StreamsGroupDescribeResponse(
-            groups=refuse(DescribedGroup, request.group_ids, ErrorCode.UNSUPPORTED_VERSION)
-        )
-    groups = [
-        await describe(DescribedGroup, group_id, lambda shard: shard.streams, description_of, broker)
-        for group_id in request.group_ids
-    ]
-    if request.include_authorized_operations:
-        allow_every_operation(groups)
+    groups = await describe_all(
+        request,
+        DescribedGroup,
+        lambda shard: shard.streams,
+        description_of,
+        broker,
+        is_served=is_served(broker.config, broker.metadata),
+    )
     return StreamsGroupDescribeResponse(groups=groups)
 
 

@@ -1,6 +1,6 @@
 """Describes groups of the newer protocols, each once all that is said of it is committed."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.coordinator.groups.group_shard import Shard
@@ -9,7 +9,7 @@ from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.broker import Broker
 
-__all__ = ["EVERY_OPERATION", "allow_every_operation", "describe", "refuse"]
+__all__ = ["EVERY_OPERATION", "describe_all"]
 
 READ, DELETE, DESCRIBE, DESCRIBE_CONFIGS, ALTER_CONFIGS = 3, 6, 8, 10, 11
 EVERY_OPERATION: Final = 1 << READ | 1 << DELETE | 1 << DESCRIBE | 1 << DESCRIBE_CONFIGS | 1 << ALTER_CONFIGS
@@ -27,19 +27,42 @@ G = TypeVar("G", bound=Group)
 D = TypeVar("D", bound=Described)
 
 
-def refuse(kind: Callable[..., D], group_ids: Iterable[str], code: ErrorCode) -> list[D]:
-    """Answer each group with this error. `kind` makes a described group of an error, a message and an id."""
-    return [kind(code, None, group_id) for group_id in group_ids]
+class DescribeRequest(Protocol):
+    """A request that names groups of one protocol."""
+
+    group_ids: list[str]
+    include_authorized_operations: bool
 
 
-async def describe(
+async def describe_all(
+    request: DescribeRequest,
+    kind: Callable[..., D],
+    groups_of: Callable[[Shard], GroupTable[G]],
+    description_of: Callable[[G], Work[D]],
+    broker: Broker,
+    *,
+    is_served: bool,
+) -> list[D]:
+    """Describe the groups that a request names, each of which is among `groups_of` its shard; UNSUPPORTED_VERSION for
+    each where their protocol is not served. `kind` makes a described group of an error, a message and an id.
+    """
+    if not is_served:
+        return [kind(ErrorCode.UNSUPPORTED_VERSION, None, group_id) for group_id in request.group_ids]
+    groups = [await _describe(kind, group_id, groups_of, description_of, broker) for group_id in request.group_ids]
+    if request.include_authorized_operations:
+        for group in groups:
+            if not group.error_code:
+                group.authorized_operations = EVERY_OPERATION
+    return groups
+
+
+async def _describe(
     kind: Callable[..., D],
     group_id: str,
     groups_of: Callable[[Shard], GroupTable[G]],
     description_of: Callable[[G], Work[D]],
     broker: Broker,
 ) -> D:
-    """Describe a group that is among `groups_of` its shard."""
     if not group_id:
         return kind(ErrorCode.INVALID_GROUP_ID)
     try:
@@ -50,10 +73,3 @@ async def describe(
     described = await broker.slices.whole(description_of(group))
     error_code = ErrorCode.NONE if committed is None else await committed
     return described if error_code is ErrorCode.NONE else kind(error_code, None, group_id)
-
-
-def allow_every_operation(groups: Iterable[Described]) -> None:
-    """Say that the client may do anything with these groups, as it may without an authorizer."""
-    for group in groups:
-        if not group.error_code:
-            group.authorized_operations = EVERY_OPERATION

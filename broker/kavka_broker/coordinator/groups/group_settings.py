@@ -44,26 +44,11 @@ def settings_of(config: BrokerConfig, configs: Configs) -> GroupSettings:
 
 def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ConsumerGroupSettings:
     """Return the settings of one consumer group."""
-    own = partial(bounded, of_group)
+    own = partial(within_bounds, config, of_group)
     return ConsumerGroupSettings(
-        session_timeout_ms=own(
-            "consumer.session.timeout.ms",
-            config["group.consumer.session.timeout.ms"],
-            config["group.consumer.min.session.timeout.ms"],
-            config["group.consumer.max.session.timeout.ms"],
-        ),
-        heartbeat_interval_ms=own(
-            "consumer.heartbeat.interval.ms",
-            config["group.consumer.heartbeat.interval.ms"],
-            config["group.consumer.min.heartbeat.interval.ms"],
-            config["group.consumer.max.heartbeat.interval.ms"],
-        ),
-        assignment_interval_ms=own(
-            "consumer.assignment.interval.ms",
-            config["group.consumer.assignment.interval.ms"],
-            config["group.consumer.min.assignment.interval.ms"],
-            config["group.consumer.max.assignment.interval.ms"],
-        ),
+        session_timeout_ms=own("consumer.session.timeout.ms"),
+        heartbeat_interval_ms=own("consumer.heartbeat.interval.ms"),
+        assignment_interval_ms=own("consumer.assignment.interval.ms"),
         rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
         regex_refresh_interval_ms=config["group.consumer.regex.refresh.interval.ms"],
         members_max=config["group.consumer.max.size"],
@@ -75,26 +60,11 @@ def consumer_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> C
 
 def share_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> ShareGroupSettings:
     """Return the settings of one share group."""
-    own = partial(bounded, of_group)
+    own = partial(within_bounds, config, of_group)
     return ShareGroupSettings(
-        session_timeout_ms=own(
-            "share.session.timeout.ms",
-            config["group.share.session.timeout.ms"],
-            config["group.share.min.session.timeout.ms"],
-            config["group.share.max.session.timeout.ms"],
-        ),
-        heartbeat_interval_ms=own(
-            "share.heartbeat.interval.ms",
-            config["group.share.heartbeat.interval.ms"],
-            config["group.share.min.heartbeat.interval.ms"],
-            config["group.share.max.heartbeat.interval.ms"],
-        ),
-        assignment_interval_ms=own(
-            "share.assignment.interval.ms",
-            config["group.share.assignment.interval.ms"],
-            config["group.share.min.assignment.interval.ms"],
-            config["group.share.max.assignment.interval.ms"],
-        ),
+        session_timeout_ms=own("share.session.timeout.ms"),
+        heartbeat_interval_ms=own("share.heartbeat.interval.ms"),
+        assignment_interval_ms=own("share.assignment.interval.ms"),
         rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
         # As in Apache Kafka no shorter than a write may take, so that nothing is asked for twice at once.
         initialize_retry_interval_ms=max(
@@ -102,24 +72,9 @@ def share_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> Shar
         ),
         members_max=config["group.share.max.size"],
         assignor=config["group.share.assignors"][0],
-        record_lock_duration_ms=own(
-            "share.record.lock.duration.ms",
-            config["group.share.record.lock.duration.ms"],
-            config["group.share.min.record.lock.duration.ms"],
-            config["group.share.max.record.lock.duration.ms"],
-        ),
-        delivery_count_limit=own(
-            "share.delivery.count.limit",
-            config["group.share.delivery.count.limit"],
-            config["group.share.min.delivery.count.limit"],
-            config["group.share.max.delivery.count.limit"],
-        ),
-        partition_max_record_locks=own(
-            "share.partition.max.record.locks",
-            config["group.share.partition.max.record.locks"],
-            config["group.share.min.partition.max.record.locks"],
-            config["group.share.max.partition.max.record.locks"],
-        ),
+        record_lock_duration_ms=own("share.record.lock.duration.ms"),
+        delivery_count_limit=own("share.delivery.count.limit"),
+        partition_max_record_locks=own("share.partition.max.record.locks"),
         auto_offset_reset=of_group.get("share.auto.offset.reset", "latest"),
         isolation_level=of_group.get("share.isolation.level", "read_uncommitted"),
         renew_acknowledge_enable=of_group.get("share.renew.acknowledge.enable", "true").lower() == "true",
@@ -128,41 +83,30 @@ def share_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> Shar
 
 def streams_settings_of(config: BrokerConfig, of_group: Mapping[str, str]) -> StreamsGroupSettings:
     """Return the settings of one streams group."""
-    own = partial(bounded, of_group)
+    own = partial(within_bounds, config, of_group)
     return StreamsGroupSettings(
-        session_timeout_ms=own(
-            "streams.session.timeout.ms",
-            config["group.streams.session.timeout.ms"],
-            config["group.streams.min.session.timeout.ms"],
-            config["group.streams.max.session.timeout.ms"],
-        ),
-        heartbeat_interval_ms=own(
-            "streams.heartbeat.interval.ms",
-            config["group.streams.heartbeat.interval.ms"],
-            config["group.streams.min.heartbeat.interval.ms"],
-            config["group.streams.max.heartbeat.interval.ms"],
-        ),
-        assignment_interval_ms=own(
-            "streams.assignment.interval.ms",
-            config["group.streams.assignment.interval.ms"],
-            config["group.streams.min.assignment.interval.ms"],
-            config["group.streams.max.assignment.interval.ms"],
-        ),
+        session_timeout_ms=own("streams.session.timeout.ms"),
+        heartbeat_interval_ms=own("streams.heartbeat.interval.ms"),
+        assignment_interval_ms=own("streams.assignment.interval.ms"),
         rebalance_interval_ms=config["kavka.group.rebalance.heartbeat.interval.ms"],
-        initial_rebalance_delay_ms=own(
-            "streams.initial.rebalance.delay.ms", config["group.streams.initial.rebalance.delay.ms"], 0, MS_MAX
-        ),
-        standby_replicas=own(
-            "streams.num.standby.replicas",
-            config["group.streams.num.standby.replicas"],
-            0,
-            config["group.streams.max.standby.replicas"],
+        initial_rebalance_delay_ms=bounded(config, of_group, "streams.initial.rebalance.delay.ms", 0, MS_MAX),
+        standby_replicas=bounded(
+            config, of_group, "streams.num.standby.replicas", 0, config["group.streams.max.standby.replicas"]
         ),
         members_max=config["group.streams.max.size"],
     )
 
 
-def bounded(of_group: Mapping[str, str], name: str, of_brokers: int, low: int, high: int) -> int:
-    """Return a group's own config within the bounds of brokers; that of brokers where it has none."""
+def within_bounds(config: BrokerConfig, of_group: Mapping[str, str], name: str) -> int:
+    """Return a group's own config, such as `share.session.timeout.ms`, within the bounds that brokers have for it; the
+    value of brokers where the group has none.
+    """
+    kind, _, rest = name.partition(".")
+    low, high = config.whole(f"group.{kind}.min.{rest}"), config.whole(f"group.{kind}.max.{rest}")
+    return bounded(config, of_group, name, low, high)
+
+
+def bounded(config: BrokerConfig, of_group: Mapping[str, str], name: str, low: int, high: int) -> int:
+    """Return a group's own config within these bounds; the value of brokers where the group has none."""
     given = of_group.get(name)
-    return of_brokers if given is None else min(max(int(given), low), high)
+    return config.whole(f"group.{name}") if given is None else min(max(int(given), low), high)

@@ -3,7 +3,7 @@
 from collections.abc import Iterator
 from typing import Generic, Protocol, Self, TypeVar
 
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, has_room_for
 from kavka_broker.core.group.image import GroupImage
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
@@ -60,7 +60,7 @@ class GroupTable(Generic[G]):
         """Check again that a change has the room that it takes: others may have taken it while a thread worked. Raises
         COORDINATOR_LOAD_IN_PROGRESS, so that the member comes again.
         """
-        if 0 < growth_bytes > self.room_bytes:
+        if not has_room_for(growth_bytes, self.room_bytes):
             raise BrokerError(ErrorCode.COORDINATOR_LOAD_IN_PROGRESS, "other groups have taken the room meanwhile")
 
     def put(self, group: G) -> None:

@@ -31,7 +31,12 @@ from kavka_broker.core.consumer_group.records import (
     target_epoch_record,
     target_record,
 )
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, ConsumerGroupSettings, HeartbeatIntervals
+from kavka_broker.core.consumer_group.settings import (
+    MEMBERS_BYTES_MAX,
+    ConsumerGroupSettings,
+    HeartbeatIntervals,
+    has_room_for,
+)
 from kavka_broker.core.consumer_group.state import (
     LEFT_FOR_A_WHILE_EPOCH,
     NO_TOPICS,
@@ -89,8 +94,7 @@ class Surroundings:
     batch_bytes_max: int = MEMBERS_BYTES_MAX
 
     def has_room(self, growth_bytes: int) -> bool:
-        """Whether members may take so much more. What grows by nothing is never in the way, however full it is."""
-        return growth_bytes <= 0 or growth_bytes <= self.room_bytes
+        return has_room_for(growth_bytes, self.room_bytes)
 
 
 @dataclass(slots=True)

@@ -10,6 +10,11 @@ MEMBERS_BYTES_MAX = 64 * 1024 * 1024
 """Of all members of one partition of `__consumer_offsets`: Kafka has no bound on members, and each may say 1 MiB."""
 
 
+def has_room_for(growth_bytes: int, room_bytes: int) -> bool:
+    """Whether members may take so much more. What grows by nothing is never in the way, however full it is."""
+    return growth_bytes <= 0 or growth_bytes <= room_bytes
+
+
 class HeartbeatIntervals(Protocol):
     """How often the members of a group heartbeat: as a rule, and while they wait for their assignment."""
 
