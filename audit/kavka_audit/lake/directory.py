@@ -24,7 +24,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final, Protocol
+from typing import IO, Any, Final, Protocol
 
 from kavka_audit.lake.own_files import (
     CLAIM,
@@ -149,11 +149,7 @@ class Lake:
             lock = (self.directory / "lock").open("a")
         except OSError as problem:
             raise LakeError(f"{self.directory} cannot be written to: {problem.strerror}") from problem
-        with lock:
-            try:
-                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                raise LakeError(f"another run holds {self.directory}; wait for its end") from None
+        with self._locked(lock):
             self.lock = lock.fileno()
             if self.keeper is None and (self.directory / MIRROR).exists():
                 words = "is a copy of a bucket, whose next run deletes what the bucket does not have"
@@ -228,12 +224,18 @@ class Lake:
             lock = (self.directory / "lock").open("rb")
         except OSError as problem:
             raise LakeError(f"{self.name}/lock: {problem.strerror}; no run has written here") from problem
+        with self._locked(lock):
+            self._check()
+            yield
+
+    @contextmanager
+    def _locked(self, lock: IO[Any]) -> Iterator[None]:
+        """Take the lock, a file that is closed in the end. Raises LakeError where another run has it."""
         with lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except BlockingIOError:
                 raise LakeError(f"another run holds {self.directory}; wait for its end") from None
-            self._check()
             yield
 
     def claim(self) -> tuple[str, str]:

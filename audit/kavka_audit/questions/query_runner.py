@@ -171,6 +171,11 @@ def _answer(connection: duckdb.DuckDBPyConnection, lake: Lake, question: Questio
     ]
     found.project(", ".join(casts)).write_parquet(str(part), compression="zstd")
     lake.settle(part, place)
+    return read_answer(connection, question, place, rows_max)
+
+
+def read_answer(connection: duckdb.DuckDBPyConnection, question: Question, place: Path, rows_max: int) -> Table:
+    """Read an answer from its file, with its first rows. Raises duckdb.Error."""
     told = connection.execute("SELECT * FROM read_parquet(?) LIMIT ?", [str(place), rows_max])
     columns, rows = tuple(column[0] for column in told.description or ()), told.fetchall()
     ((count,),) = connection.execute("SELECT count(*) FROM read_parquet(?)", [str(place)]).fetchall()

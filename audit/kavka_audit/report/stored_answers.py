@@ -4,7 +4,7 @@ import duckdb
 
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake, LakeError
-from kavka_audit.questions.query_runner import Table, questions
+from kavka_audit.questions.query_runner import Table, questions, read_answer
 
 
 def stored_answer(lake: Lake, name: str, rows_max: int) -> Table | None:
@@ -15,9 +15,6 @@ def stored_answer(lake: Lake, name: str, rows_max: int) -> Table | None:
         return None
     try:
         with connected() as connection:
-            told = connection.execute("SELECT * FROM read_parquet(?) LIMIT ?", [str(place), rows_max])
-            columns, rows = tuple(column[0] for column in told.description or ()), told.fetchall()
-            ((count,),) = connection.execute("SELECT count(*) FROM read_parquet(?)", [str(place)]).fetchall()
+            return read_answer(connection, question, place, rows_max)
     except duckdb.Error as error:
         raise LakeError(f"{place} cannot be read: {error}") from error
-    return Table(question, columns, rows, count)

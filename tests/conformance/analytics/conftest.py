@@ -7,9 +7,15 @@ interprets its plans, and `as_delivered` has a test run by the settings that a r
 import os
 import sys
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
+from confluent_kafka import Producer
+
+from tests.conformance.security.test_audit import KEY
+from tests.support.servers import Server, start_kavka
+from tests.support.topics import create_topic
 
 PLANS = {
     "spark.sql.shuffle.partitions": "1",
@@ -62,3 +68,22 @@ def as_delivered(spark: Any) -> Iterator[None]:
     yield
     for name, value in PLANS.items():
         spark.conf.set(name, value)
+
+
+@pytest.fixture
+def audited_broker(tmp_path: Path) -> Iterator[Server]:
+    """A broker with a trail, and a topic `orders`."""
+    (tmp_path / "audit.key").write_bytes(KEY.secret + b"\n")
+    keys = {"kavka.audit.key.file": str(tmp_path / "audit.key"), "kavka.audit.interval.ms": "1000"}
+    server = start_kavka(tmp_path / "broker", keys)
+    create_topic(server, "orders")
+    yield server
+    server.kill()
+
+
+def produce(server: Server, records: int) -> None:
+    """Write records to `orders` as the client `writer`."""
+    producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "writer"})
+    for _ in range(records):
+        producer.produce("orders", b"v" * 100)
+    assert producer.flush(60) == 0

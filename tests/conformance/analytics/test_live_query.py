@@ -12,14 +12,11 @@ from pathlib import Path
 
 import duckdb
 import pytest
-from confluent_kafka import Producer
 
 from kavka_audit.delta.tables import is_there
-from tests.conformance.analytics.conftest import JAVA, PLANS
-from tests.conformance.security.test_audit import KEY
+from tests.conformance.analytics.conftest import JAVA, PLANS, produce
 from tests.conformance.security.test_audit_run import table
-from tests.support.servers import Server, free_port, start_kavka
-from tests.support.topics import create_topic
+from tests.support.servers import Server, free_port
 from tests.support.waiting import until_outside
 from tests.unit.analytics import delta
 from tests.unit.operator.person import run
@@ -30,24 +27,6 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow]
 NAME = "kavka-audit"
 RECORDS = 200
 SECONDS_MAX = 400
-
-
-@pytest.fixture
-def audited(tmp_path: Path) -> Iterator[Server]:
-    """A broker with a trail."""
-    (tmp_path / "audit.key").write_bytes(KEY.secret + b"\n")
-    keys = {"kavka.audit.key.file": str(tmp_path / "audit.key"), "kavka.audit.interval.ms": "1000"}
-    server = start_kavka(tmp_path / "broker", keys)
-    create_topic(server, "orders")
-    yield server
-    server.kill()
-
-
-def produce(server: Server) -> None:
-    producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "writer"})
-    for _ in range(RECORDS):
-        producer.produce("orders", b"v" * 100)
-    assert producer.flush(60) == 0
 
 
 @dataclass(slots=True)
@@ -106,38 +85,45 @@ def records_of_writer(directory: Path) -> int:
     return int(found[0][0] or 0)
 
 
-def test_each_record_is_there_once_though_the_run_and_the_broker_die(audited: Server, tmp_path: Path) -> None:
+def test_each_record_is_there_once_though_the_run_and_the_broker_die(audited_broker: Server, tmp_path: Path) -> None:
     directory = tmp_path / "audit"
-    live = live_over(audited, directory, tmp_path / "conf")
+    live = live_over(audited_broker, directory, tmp_path / "conf")
 
     def until_there(records: int) -> None:
         words = f"{records} records, of which {records_of_writer(directory)} are there: {live.log.read_text()[-1500:]}"
         until_outside(lambda: records_of_writer(directory) == records, SECONDS_MAX, words)
 
-    produce(audited)
+    produce(audited_broker, RECORDS)
     with live.running() as first:
         until_there(RECORDS)
         until_outside((directory / "report.html").exists, SECONDS_MAX)  # the query that goes on begins
-        produce(audited)
+        produce(audited_broker, RECORDS)
         until_there(2 * RECORDS)
         assert f"spark.streaming.{NAME}.inputRate-total" in asked(live.ui_port, "/metrics/json")
         assert NAME in asked(live.ui_port, "/StreamingQuery/")
-        produce(audited)
+        produce(audited_broker, RECORDS)
         first.send_signal(signal.SIGKILL)  # wherever the query is
         first.wait()
     with live.running() as second:
         until_there(3 * RECORDS)
         until_outside(lambda: live.log.read_text().count("report.html\n") >= 2, SECONDS_MAX)
-        audited.kill()
-        audited.start()
-        produce(audited)
+        audited_broker.kill()
+        audited_broker.start()
+        produce(audited_broker, RECORDS)
         until_there(4 * RECORDS)
         until_outside(lambda: answered(directory) == 4 * RECORDS, SECONDS_MAX)
         assert second.poll() is None, live.log.read_text()[-1500:]
         second.send_signal(signal.SIGTERM)
         assert second.wait(SECONDS_MAX) == 0
 
-    words = ("--bootstrap", audited.bootstrap, "--table-format", "delta", "--directory", str(tmp_path / "duckdb"))
+    words = (
+        "--bootstrap",
+        audited_broker.bootstrap,
+        "--table-format",
+        "delta",
+        "--directory",
+        str(tmp_path / "duckdb"),
+    )
     code, said = run("audit", "run", *words)
     assert code == 0, said
     by_spark, by_duckdb = (delta.entries(delta.lake_in(place)) for place in (directory, tmp_path / "duckdb"))

@@ -16,6 +16,7 @@ from confluent_kafka import Producer
 from kavka_broker.protocol.records.batch import split_batches
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.request.produce_policy import ADMIN_CLIENT_ID
+from tests.conformance.analytics.conftest import produce
 from tests.conformance.security.test_audit import KEY, TOPIC
 from tests.conformance.security.test_audit_run import table
 from tests.conformance.security.test_scram import MODULE
@@ -79,7 +80,9 @@ def audited(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Audited]:
     }
     server = start_kavka(directory / "broker", settings)
     allow(server)
+    create_topic(server, "orders")
     produce(server, RECORDS)
+    until_outside(lambda: told(server) == RECORDS)
     spoil(server, FOREIGN)
     yield Audited(server, keys, ports["SASL"])
     server.kill()
@@ -95,16 +98,6 @@ def allow(server: Server) -> None:
     kafka_tool("acls", *address, *allowed, "Read", "--group", "kavka-audit")
     kafka_tool("acls", *address, *allowed, "Describe", "--operation", "DescribeConfigs", "--topic", "*")
     kafka_tool("acls", *address, *allowed, "Describe", "--operation", "DescribeConfigs", "--cluster")
-
-
-def produce(server: Server, records: int) -> None:
-    """Have the trail tell of so many records."""
-    create_topic(server, "orders")
-    producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "writer"})
-    for _ in range(records):
-        producer.produce("orders", b"v" * 100)
-    assert producer.flush(60) == 0
-    until_outside(lambda: told(server) == records)
 
 
 def told(server: Server) -> int:

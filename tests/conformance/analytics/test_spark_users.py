@@ -4,24 +4,20 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from confluent_kafka import Producer
 
 from kavka_audit.delta.daily_tables import refresh
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.engine import EngineError
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings
-from tests.conformance.analytics.conftest import JAVA, PLANS
+from tests.conformance.analytics.conftest import JAVA, PLANS, produce
 from tests.conformance.analytics.planted import Drawn
 from tests.conformance.analytics.test_spark_run import told
-from tests.conformance.security.test_audit import KEY
-from tests.support.servers import Server, start_kavka
-from tests.support.topics import create_topic
+from tests.support.servers import Server
 from tests.support.waiting import until_outside
 from tests.unit.analytics.delta import lake_in
 from tests.unit.analytics.trail import CLUSTER, NOW_MS
@@ -35,22 +31,7 @@ RECORDS = 100
 RUN_SECONDS_MAX = 500
 
 
-@pytest.fixture
-def audited(tmp_path: Path) -> Iterator[Server]:
-    """A broker with a trail."""
-    (tmp_path / "audit.key").write_bytes(KEY.secret + b"\n")
-    keys = {"kavka.audit.key.file": str(tmp_path / "audit.key"), "kavka.audit.interval.ms": "1000"}
-    server = start_kavka(tmp_path / "broker", keys)
-    create_topic(server, "orders")
-    producer = Producer({"bootstrap.servers": server.bootstrap, "client.id": "writer"})
-    for _ in range(RECORDS):
-        producer.produce("orders", b"v" * 100)
-    assert producer.flush(60) == 0
-    yield server
-    server.kill()
-
-
-def test_spark_submit_runs_it_and_others_find_its_tables_in_the_catalog(audited: Server, tmp_path: Path) -> None:
+def test_spark_submit_runs_it_and_others_find_its_tables_in_the_catalog(audited_broker: Server, tmp_path: Path) -> None:
     """The catalog is Hive's, in a file, so that the second program finds what the first one has named."""
     from tools.spark_home import delta_jars, jars, spark_home
 
@@ -87,8 +68,9 @@ def test_spark_submit_runs_it_and_others_find_its_tables_in_the_catalog(audited:
         assert ended.returncode == 0, ended.stdout[-2000:] + ended.stderr[-4000:]
         return ended.stdout
 
-    run = ("--table-format", "delta", "--bootstrap", audited.bootstrap, "--directory", str(tmp_path / "audit"))
-    until_outside(lambda: told(audited) == RECORDS)
+    run = ("--table-format", "delta", "--bootstrap", audited_broker.bootstrap, "--directory", str(tmp_path / "audit"))
+    produce(audited_broker, RECORDS)
+    until_outside(lambda: told(audited_broker) == RECORDS)
     said = submitted(str(PROGRAM), *run, "--catalog-schema", "audit")
     assert "records of the trail were new" in said
     reader = tmp_path / "reader.py"
