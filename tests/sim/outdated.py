@@ -59,7 +59,7 @@ class OutdatedImages:
         if node is None or not node.is_serving:
             return
         quorum, now = node.broker.quorum, self._simulation.loop.time()
-        if not quorum.runner.waits_for_room or not self._differs(node):
+        if not quorum.runner.retries.waits_for_room or not self._differs(node):
             self._standing.pop(node.node_id, None)
             return
         standing = self._standing.get(node.node_id)

@@ -31,7 +31,6 @@ LARGE_CLASSES: Final = {
     "open_logs.py::OpenLogs": 35,
     "partition.py::Partition": 38,
     "quorum.py::Quorum": 41,
-    "raft_driver.py::RaftDriver": 29,
     "segment.py::Segment": 38,
     "store.py::Store": 26,
     "supervisor.py::Supervisor": 32,

@@ -309,7 +309,7 @@ class Quorum:
         self.log.append(decided.batch, self.clock.now_ms())
         self._publisher.wrote(offset, decided)
         self.runner.happen(self._node.appended)
-        self.runner.want_flush()
+        self.runner.syncs.want()
         return offset
 
     async def run_blocking(self, work: Callable[[], None]) -> None:

@@ -18,8 +18,10 @@ from dataclasses import dataclass
 from errno import ENOSPC
 from typing import Any, Final, Protocol, TypeVar
 
+from kavka_broker.controller.log_sync import LogSync
 from kavka_broker.controller.metadata_batches import control_batch
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.write_retries import Notes, WriteRetries
 from kavka_broker.core.raft.effects import (
     AdoptSnapshot,
     Append,
@@ -84,10 +86,6 @@ WAITING_MAX: Final = 10_000
 CONNECTIONS_MAX: Final = 100
 #: A timer that fires later than this shows that the loop was not running.
 STALL_MS: Final = 500
-#: The pause before a write to a full disk is tried again.
-ROOM_RETRY_MS: Final = 1_000
-#: The least interval between warnings of the same kind.
-WARNING_INTERVAL_MS: Final = 10_000
 
 
 class Host(Protocol):
@@ -133,7 +131,11 @@ class RaftDriver:
     ) -> None:
         self.node = node
         self.is_failed = False
-        self.waits_for_room = False  # on the disk: nothing new is taken note of
+        self._notes = Notes(lambda: self.now_ms)
+        self.retries = WriteRetries(self._notes)
+        self.syncs = LogSync(
+            metadata_log, run_blocking, lambda: self.happen(node.flushed), self.fail, lambda: self.is_failed
+        )
         self._log = metadata_log
         self._host = host
         self._peers = peers
@@ -153,10 +155,6 @@ class RaftDriver:
         self._unanswered: dict[asyncio.Future[Any], None] = {}
         self._connections: dict[tuple[str, int, bool], Peer] = {}
         self._sends: dict[asyncio.Task[None], None] = {}
-        self._flusher: asyncio.Task[None] | None = None
-        self._is_flush_wanted = False
-        self._flushed = asyncio.Event()  # set when the present sync ends, or the next
-        self._quiet_until_ms: dict[str, int] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._fires_ms = 0
@@ -240,9 +238,9 @@ class RaftDriver:
             self._timer.cancel()
         for task in [*self._sends]:
             task.cancel()
-        for disk_task in (self._blocked, self._flusher):
-            if disk_task is not None:
-                await asyncio.gather(disk_task, return_exceptions=True)
+        if self._blocked is not None:
+            await asyncio.gather(self._blocked, return_exceptions=True)
+        await self.syncs.ended()
         for connection in self._connections.values():
             connection.close()
         self._give_up_waiting()
@@ -310,17 +308,9 @@ class RaftDriver:
             case Respond(later, response):
                 self._resolve(self._later.pop(later.number), response)
             case Flush():
-                self.want_flush()
+                self.syncs.want()
             case Note():
-                self._note(effect)
-
-    def _note(self, note: Note) -> None:
-        """Log a note; a repeated warning at most once per `WARNING_INTERVAL_MS`."""
-        if not note.is_warning:
-            log.info(note.event, **note.fields)
-        elif self.now_ms >= self._quiet_until_ms.get(note.event, 0):
-            self._quiet_until_ms[note.event] = self.now_ms + WARNING_INTERVAL_MS
-            log.warning(note.event, **note.fields)
+                self._notes.log(effect)
 
     def _write(self, effect: Effect) -> None:
         now_ms = self._clock.now_ms()
@@ -345,24 +335,12 @@ class RaftDriver:
         except (BrokerError, OSError) as problem:
             if not self._may_try_again(problem):
                 raise
-            return self._write_with_room(effect, problem)
-        return None
 
-    async def _write_with_room(self, effect: Effect, problem: BrokerError | OSError) -> list[Effect]:
-        """Try a write again until the disk has room."""
-        self.waits_for_room = True
-        while True:
-            self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
-            await asyncio.sleep(ROOM_RETRY_MS / 1000)
-            try:
+            async def again() -> None:
                 self._write(effect)
-            except (BrokerError, OSError) as again:
-                if not self._may_try_again(again):
-                    raise
-                problem = again
-            else:
-                self.waits_for_room = False
-                return []
+
+            return self.retries.write(again, self._may_try_again, problem)
+        return None
 
     def _may_try_again(self, problem: BrokerError | OSError) -> bool:
         """Whether to retry: a failed write has changed nothing; after a failed sync the disk's contents are unknown."""
@@ -370,20 +348,13 @@ class RaftDriver:
             return False
         return isinstance(problem, OSError) or problem.code is ErrorCode.KAFKA_STORAGE_ERROR
 
-    async def _persist(self, effect: Persist) -> list[Effect]:
+    def _persist(self, effect: Persist) -> Coroutine[Any, Any, list[Effect]]:
         """Write and sync the vote, again while the disk is full: the former file stays until the new one is whole."""
-        while True:
-            try:
-                await self._run_blocking(lambda: self._log.save_state(effect.state))
-            except OSError as problem:
-                if problem.errno != ENOSPC or self.is_failed:
-                    raise
-                self.waits_for_room = True
-                self._note(Note("metadata.write.refused", {"reason": str(problem)}, is_warning=True))
-                await asyncio.sleep(ROOM_RETRY_MS / 1000)
-            else:
-                self.waits_for_room = False
-                return []
+
+        def is_full(problem: BrokerError | OSError) -> bool:
+            return isinstance(problem, OSError) and problem.errno == ENOSPC and not self.is_failed
+
+        return self.retries.write(lambda: self._run_blocking(lambda: self._log.save_state(effect.state)), is_full)
 
     # --- answers ------------------------------------------------------------------------------------------------
 
@@ -407,32 +378,7 @@ class RaftDriver:
         self._effects.clear()
         self._events.clear()
         self._idle.set()
-        self._flushed.set()
-
-    # --- the log's sync -----------------------------------------------------------------------------------------
-
-    def want_flush(self) -> None:
-        """Sync the log's present records in a thread, while other work goes on."""
-        self._is_flush_wanted = True
-        if self._flusher is None or self._flusher.done():
-            self._flusher = asyncio.get_running_loop().create_task(self._flush(), name="metadata log flush")
-
-    async def _flush(self) -> None:
-        try:
-            while self._is_flush_wanted and not self.is_failed:
-                self._is_flush_wanted = False
-                await self._run_blocking(self._log.flush)
-                flushed, self._flushed = self._flushed, asyncio.Event()
-                flushed.set()
-                self.happen(self.node.flushed)
-        except Exception as error:  # noqa: BLE001 - the disk's contents are unknown now
-            self.fail(error)
-
-    async def synced(self, offset: int) -> None:
-        """Wait until the log is synced up to `offset`, or has failed."""
-        while self._log.synced_offset < offset and not self.is_failed:
-            self.want_flush()
-            await self._flushed.wait()
+        self.syncs.give_up()
 
     # --- peers --------------------------------------------------------------------------------------------------
 

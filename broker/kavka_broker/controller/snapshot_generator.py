@@ -104,7 +104,7 @@ class Snapshotter:
             self._log.files.save(snapshot, data)
 
         # The next start trusts a snapshot, and committed records may not be on this disk yet.
-        await runner.synced(snapshot.end_offset)
+        await runner.syncs.until(snapshot.end_offset)
         if runner.is_failed:
             return None
         await self._run_blocking(write)

@@ -289,7 +289,7 @@ class Wiring:
         replicas.directory_listeners.append(self._directory_lost(lifecycle))
         replicas.refusal_listeners.append(lambda: lifecycle.step_aside("a log directory takes no records"))
         lifecycle.may_come_back = lambda: self._logs.has_room or replicas.partitions.has_leaderless
-        lifecycle.outdated.has_room = lambda: not self._quorum.runner.waits_for_room
+        lifecycle.outdated.has_room = lambda: not self._quorum.runner.retries.waits_for_room
         sessions = FetchSessions(
             config["max.incremental.fetch.session.cache.slots"],
             self._world.session_id,
