@@ -10,6 +10,7 @@ import os
 import signal
 import socket
 import time
+import warnings
 from collections.abc import Awaitable, Callable
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, replace
@@ -256,7 +257,7 @@ async def operate(
 ) -> None:
     """Look after every cluster of the API server that the environment leads to, once no other process does."""
     figures = Figures()
-    await config.load_config()
+    await load_access()
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(ApiClient())
         await stack.enter_async_context(opened(options.listen, application(figures)))
@@ -271,6 +272,14 @@ async def operate(
         else:
             lease = Lease(operator.api, options.lease_namespace, LEASE, options.identity, time.monotonic)
             await lead(lease, operator.run)
+
+
+async def load_access() -> None:
+    """Load the way to the API server: of a kubeconfig, or of the pod. Raises ConfigException where there is neither."""
+    with warnings.catch_warnings():
+        # That a pod has no kubeconfig is as it should be.
+        warnings.filterwarnings("ignore", "kube_config_path not provided", UserWarning)
+        await config.load_config()
 
 
 def _counted(connect: Connect, figures: Figures) -> Connect:

@@ -1,8 +1,10 @@
 """The operator's log: lines of JSON, and of its libraries what nobody else tells."""
 
 import json
+import os
 import subprocess
 import sys
+from pathlib import Path
 
 SAYS = """
 import logging, warnings
@@ -27,3 +29,23 @@ def test_each_line_is_json_and_connections_of_the_library_are_left_out() -> None
     ]
     assert "a library's own warning" in lines[1]["event"]
     assert lines[2]["cluster"] == "default/main"
+
+
+IN_A_POD = """
+import asyncio
+from kubernetes.aio.config import ConfigException
+from kavka_operator.process import logs, operator
+
+logs.to_stderr()
+try:
+    asyncio.run(operator.load_access())
+except ConfigException:
+    print("asked the pod")
+"""
+
+
+def test_that_a_pod_has_no_kubeconfig_is_no_warning(tmp_path: Path) -> None:
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("KUBE")}
+    line = [sys.executable, "-c", IN_A_POD]
+    ran = subprocess.run(line, check=True, capture_output=True, text=True, env={**environment, "HOME": str(tmp_path)})
+    assert (ran.stdout, ran.stderr) == ("asked the pod\n", "")
