@@ -4,6 +4,7 @@
   before do not count; it wants new ones because it gave the old ones up.
 - With a transactional id: the coordinator fences whoever had it before, and ends what they have begun. While that takes
   its time: CONCURRENT_TRANSACTIONS. An id and epoch tell it that the same producer goes on (KIP-360).
+- An id that finds no room among the 100,000 and the 64 MiB of its partition is POLICY_VIOLATION.
 - A producer whose transactions another system ends (KIP-939) has no timeout. Where
   `transaction.two.phase.commit.enable` is off it is refused as one without the right. To keep a transaction that is
   open is UNSUPPORTED_VERSION, as in 4.3.

@@ -4,6 +4,8 @@
   has begun to write: for several transactions, or only to verify that their producers have added them (KIP-890).
 - Of a transaction all partitions are added or none: where one does not exist the others are
   OPERATION_NOT_ATTEMPTED. (Of many, each 500: a partition that is added, and not written to, costs a marker.)
+- Partitions that find no room among the 64 MiB of the ids of their partition of `__transaction_state`, and of what is
+  in their transactions, are COORDINATOR_NOT_AVAILABLE, upon which a client tries again.
 - Answered when every in-sync replica of the coordinator's log has the record.
 Versions: flexible from 3, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 2, brokers from 4.
 """

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Final, cast
 
@@ -16,10 +17,23 @@ from kavka_broker.core.group.image import GroupImage
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.transaction.ending import End, end
 from kavka_broker.core.transaction.partitions import add_partitions
-from kavka_broker.core.transaction.settings import TransactionSettings
-from kavka_broker.core.transaction.state import Place, Standing, TransactionState, check_move
+from kavka_broker.core.transaction.settings import (
+    TRANSACTIONS_BYTES_MAX,
+    TRANSACTIONS_PER_PARTITION_MAX,
+    TransactionSettings,
+)
+from kavka_broker.core.transaction.state import (
+    ID_BYTES,
+    PLACE_BYTES,
+    Place,
+    Standing,
+    Transaction,
+    TransactionState,
+    check_move,
+)
+from kavka_broker.core.transaction.timeouts import kill
 from kavka_broker.loop.timers import Timers
-from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.write_txn_markers_request import WritableTxnMarker
 from kavka_broker.protocol.messages.write_txn_markers_response import (
     WritableTxnMarkerPartitionResult,
@@ -233,6 +247,80 @@ def test_a_transaction_whose_last_record_is_refused_is_completed_later() -> None
         partition.refuses = None
         await until(lambda: transaction.standing.state is TransactionState.COMPLETE_COMMIT)
         assert shard.incomplete == 0
+
+    play(scenario)
+
+
+def admitted(shard: TransactionShard, count: int, characters: int) -> int:
+    """How many of so many new ids are taken up."""
+    taken = 0
+    for number in range(count):
+        with suppress(BrokerError):
+            shard.admit(f"{number:0{characters}}", Standing(number, 0, 60_000, updated_ms=1))
+            taken += 1
+    return taken
+
+
+def test_ids_take_a_bounded_number_of_bytes() -> None:
+    """Whoever may write makes up ids of 32,767 characters, which are kept for a week."""
+
+    async def scenario() -> None:
+        shard = Coordinator().shard
+        assert admitted(shard, 1_000, 32_000) == TRANSACTIONS_BYTES_MAX // (ID_BYTES + 4 * 32_000)
+        assert shard.room_bytes < ID_BYTES + 4 * 32_000
+        for transaction in list(shard.transactions.values()):
+            transaction.begin(kill(transaction.standing))
+        shard._forget(list(shard.transactions.values()))
+        assert shard.room_bytes == TRANSACTIONS_BYTES_MAX
+        ordinary = Coordinator().shard
+        assert admitted(ordinary, TRANSACTIONS_PER_PARTITION_MAX + 1, 20) == TRANSACTIONS_PER_PARTITION_MAX
+
+    play(scenario)
+
+
+def test_partitions_of_transactions_take_room_until_the_transactions_are_over() -> None:
+    async def scenario() -> None:
+        coordinator = Coordinator()
+        shard = coordinator.shard
+        full = TRANSACTIONS_BYTES_MAX // (PLACE_BYTES * COUNT)
+        everywhere = [("t", index) for index in range(COUNT)]
+        added = []
+        for number in range(full):
+            transaction = shard.admit(str(number), Standing(number, 0, 60_000, updated_ms=1))
+            following = add_partitions(transaction, (number, 0), everywhere, 2, 1)
+            assert following is not None
+            await shard.move(transaction, following)
+            added.append(transaction)
+        late = shard.admit("late", Standing(full, 0, 60_000, updated_ms=1))
+        following = add_partitions(late, (full, 0), everywhere, 2, 1)
+        assert following is not None
+        with pytest.raises(BrokerError) as refused:
+            await shard.move(late, following)
+        assert refused.value.code == ErrorCode.COORDINATOR_NOT_AVAILABLE
+        assert late.pending is None
+        following = end(added[0], End(0, 0, True, 2), -1, 1)
+        assert following is not None
+        await shard.move(added[0], following)
+        await until(lambda: added[0].standing.state is TransactionState.COMPLETE_COMMIT)
+        again = add_partitions(late, (full, 0), everywhere, 2, 1)
+        assert again is not None
+        await shard.move(late, again)
+        assert len(late.standing.partitions) == COUNT
+
+    play(scenario)
+
+
+def test_ids_that_were_read_from_the_log_take_room() -> None:
+    async def scenario() -> None:
+        shard = Coordinator().shard
+        shard.transactions = {
+            str(number): Transaction(str(number), Standing(number, 0, 60_000, updated_ms=1)) for number in range(5_000)
+        }
+        steps = sum(1 for _ in shard.open())
+        assert steps == 2, "many are counted in slices"
+        assert shard.room_bytes == TRANSACTIONS_BYTES_MAX - sum(
+            transaction.size_bytes for transaction in shard.transactions.values()
+        )
 
     play(scenario)
 

@@ -14,8 +14,12 @@ from kavka_broker.coordinator.append_errors import answered
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.core.transaction.ending import complete
 from kavka_broker.core.transaction.records import framed, tombstone
-from kavka_broker.core.transaction.settings import TRANSACTIONS_PER_PARTITION_MAX, TransactionSettings
-from kavka_broker.core.transaction.state import Standing, Transaction
+from kavka_broker.core.transaction.settings import (
+    TRANSACTIONS_BYTES_MAX,
+    TRANSACTIONS_PER_PARTITION_MAX,
+    TransactionSettings,
+)
+from kavka_broker.core.transaction.state import PLACE_BYTES, Standing, Transaction
 from kavka_broker.core.transaction.state_counts import Census
 from kavka_broker.core.transaction.timeouts import is_expired, kill
 from kavka_broker.interfaces import Clock
@@ -32,6 +36,7 @@ COMPLETE_AGAIN_MS: Final = 100
 """Between two attempts to write that a transaction is complete."""
 EXPIRED_PER_SLICE_MAX: Final = 250
 LOOKED_AT_PER_SLICE_MAX: Final = 2_000
+NO_ROOM: Final = f"The ids of this partition take the {TRANSACTIONS_BYTES_MAX} bytes that they may take."
 
 Prepared = Callable[["TransactionShard", Transaction], None]
 
@@ -65,6 +70,12 @@ class TransactionShard:
         self._timers = timers
         self._version = version
         self._prepared = prepared
+        self._size_bytes = 0  # of all ids, about
+
+    @property
+    def room_bytes(self) -> int:
+        """Bytes that ids and the partitions of their transactions may grow by."""
+        return TRANSACTIONS_BYTES_MAX - self._size_bytes
 
     @property
     def coordinator_epoch(self) -> int:
@@ -74,7 +85,11 @@ class TransactionShard:
     def open(self) -> Iterator[None]:
         """Begin to serve the ids, and go on with transactions that are decided: one step each."""
         self.is_loading = False
-        for transaction in list(self.transactions.values()):
+        for number, transaction in enumerate(list(self.transactions.values()), 1):
+            if self.transactions.get(transaction.transactional_id) is transaction:
+                self._count(transaction)
+            if number % LOOKED_AT_PER_SLICE_MAX == 0:
+                yield
             if transaction.standing.state.is_prepared:
                 self._prepared(self, transaction)
                 self.complete_if_marked(transaction)
@@ -85,22 +100,42 @@ class TransactionShard:
         self.is_closed = True
 
     def admit(self, transactional_id: str, standing: Standing) -> Transaction:
-        """Take up a new id. Raises BrokerError where there are too many."""
+        """Take up a new id. Raises BrokerError where there are too many, or they take too much."""
         if len(self.transactions) >= TRANSACTIONS_PER_PARTITION_MAX:
             problem = f"{transactional_id} would be one more than {TRANSACTIONS_PER_PARTITION_MAX} of its partition"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-        transaction = self.transactions[transactional_id] = Transaction(transactional_id, standing)
+        transaction = Transaction(transactional_id, standing)
+        if transaction.size_bytes > self.room_bytes:
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, NO_ROOM)
+        self.transactions[transactional_id] = transaction
+        self._count(transaction)
         return transaction
+
+    def _count(self, transaction: Transaction) -> None:
+        """Count what an id takes now."""
+        size_bytes = transaction.size_bytes
+        self._size_bytes += size_bytes - transaction.counted_bytes
+        transaction.counted_bytes = size_bytes
+
+    def _drop(self, transaction: Transaction) -> None:
+        if self.transactions.pop(transaction.transactional_id, None) is not None:
+            self._size_bytes -= transaction.counted_bytes
+            assert self._size_bytes >= 0, self._size_bytes
 
     def drop_unborn(self, transaction: Transaction) -> None:
         """Forget an id whose first record was refused."""
         if transaction.standing.producer_epoch < 0 and transaction.pending is None:
-            self.transactions.pop(transaction.transactional_id, None)
+            self._drop(transaction)
 
     # --- moves --------------------------------------------------------------------------------------------------
 
     async def move(self, transaction: Transaction, following: Standing) -> None:
-        """Write the next standing; returns when it is committed and taken over. Raises BrokerError."""
+        """Write the next standing; returns when it is committed and taken over. Raises BrokerError, for partitions that
+        find no room COORDINATOR_NOT_AVAILABLE, so that the client comes again.
+        """
+        growth = PLACE_BYTES * (len(following.partitions) - len(transaction.standing.partitions))
+        if growth > max(self.room_bytes, 0):
+            raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, NO_ROOM)
         committed = self._write(transaction, following)
         if committed is None:
             return
@@ -117,6 +152,7 @@ class TransactionShard:
     def _write(self, transaction: Transaction, following: Standing) -> asyncio.Future[BrokerError | None] | None:
         """Append the next standing. Returns a future of its end, None if it is taken over. Raises BrokerError."""
         transaction.begin(following)
+        self._count(transaction)
         try:
             offset = self._append([framed(transaction.transactional_id, following, self._version())])
         except BrokerError:
@@ -150,6 +186,7 @@ class TransactionShard:
 
     def _finish(self, transaction: Transaction) -> None:
         transaction.finish()
+        self._count(transaction)
         if transaction.standing.state.is_prepared:
             self._prepared(self, transaction)
             self.complete_if_marked(transaction)
@@ -224,5 +261,5 @@ class TransactionShard:
 
     def _forget(self, dead: list[Transaction]) -> None:
         for transaction in dead:
-            self.transactions.pop(transaction.transactional_id, None)
+            self._drop(transaction)
         log.info("transactions.expired", partition=self.partition.index, count=len(dead))

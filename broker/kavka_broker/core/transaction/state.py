@@ -83,6 +83,12 @@ PREVIOUS: Final[Mapping[TransactionState, tuple[TransactionState, ...]]] = Mappi
 """The states from which each may be reached. Only transaction version 2 aborts what has not begun."""
 
 
+ID_BYTES: Final = 500
+"""About what an id takes beside its characters, of which each may take four bytes."""
+PLACE_BYTES: Final = 100
+"""About what a partition in a transaction takes: it is in a set, and in another while it waits for its marker."""
+
+
 @dataclass(frozen=True, slots=True)
 class Standing:
     """Where an id stands: what its record says, and the epoch before the present one."""
@@ -122,7 +128,7 @@ class Transaction:
     `began_ms` is when the open transaction was first looked at, where the clock is behind what its standing says.
     """
 
-    __slots__ = ("began_ms", "pending", "sender", "standing", "transactional_id", "unmarked")
+    __slots__ = ("began_ms", "counted_bytes", "pending", "sender", "standing", "transactional_id", "unmarked")
 
     def __init__(self, transactional_id: str, standing: Standing) -> None:
         self.transactional_id = transactional_id
@@ -130,7 +136,16 @@ class Transaction:
         self.pending: Standing | None = None
         self.sender: Sender | None = None
         self.began_ms: int | None = None
+        self.counted_bytes = 0  # in the sum of its shard
         self.unmarked: set[Place] = set(standing.partitions) if standing.state.is_prepared else set()
+
+    @property
+    def size_bytes(self) -> int:
+        """About what the id takes, with the partitions of what is being written."""
+        places = len(self.standing.partitions)
+        if self.pending is not None:
+            places = max(places, len(self.pending.partitions))
+        return ID_BYTES + 4 * len(self.transactional_id) + PLACE_BYTES * places
 
     @property
     def is_moving(self) -> bool:
