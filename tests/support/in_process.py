@@ -43,10 +43,13 @@ class Client:
         frame = encode_request_header(header) + encode(request, version)
         self._writer.write(pack(">i", len(frame)) + frame)
 
-    async def receive(self, kind: type[R], version: int) -> R:
+    async def receive_frame(self) -> bytes:
         async with asyncio.timeout(60):
             size = int.from_bytes(await self._reader.readexactly(4), "big")
-            frame = memoryview(await self._reader.readexactly(size))
+            return await self._reader.readexactly(size)
+
+    async def receive(self, kind: type[R], version: int) -> R:
+        frame = memoryview(await self.receive_frame())
         assert kind.API_KEY is not None
         _, body = read_response_header(kind.API_KEY, version, frame)
         return decode(kind, version, frame[body:])

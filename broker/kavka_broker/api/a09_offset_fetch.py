@@ -35,7 +35,7 @@ from kavka_broker.protocol.messages.offset_fetch_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 GROUPS_VERSION = 8
@@ -74,6 +74,7 @@ def offsets_of(group_id: str, broker: Broker, *, is_stable: bool) -> Committed:
 
 
 @api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
+@listing
 def offset_fetch(
     request: OffsetFetchRequest, broker: Broker, client: Client
 ) -> OffsetFetchResponse | asyncio.Task[OffsetFetchResponse]:

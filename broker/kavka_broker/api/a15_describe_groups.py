@@ -21,7 +21,7 @@ from kavka_broker.protocol.messages.describe_groups_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.describe_answers import EVERY_OPERATION
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 NOT_FOUND_VERSION = 6
@@ -32,8 +32,9 @@ MEMBER_COST = 2  # of a slice
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     versions=(0, 6),
-    each=(Each("groups", "groups", per_turn=100, once=True),),
+    each=(Each("groups", "groups", per_turn=10, once=True),),
 )
+@listing
 def describe_groups(
     request: DescribeGroupsRequest, broker: Broker, client: Client
 ) -> DescribeGroupsResponse | asyncio.Task[DescribeGroupsResponse]:

@@ -14,7 +14,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListedGroup, ListGroupsResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api, listing
 
 STATE_VERSION = 4
 TYPE_VERSION = 5
@@ -23,6 +23,7 @@ MEMBERS_PER_STEP = 20
 
 
 @api(ListGroupsRequest, ListGroupsResponse, versions=(0, 5), bytes_max=SMALL_BYTES_MAX)
+@listing
 def list_groups(
     request: ListGroupsRequest, broker: Broker, client: Client
 ) -> ListGroupsResponse | asyncio.Task[ListGroupsResponse]:

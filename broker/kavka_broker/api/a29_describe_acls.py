@@ -23,12 +23,13 @@ from kavka_broker.protocol.messages.describe_acls_response import (
     DescribeAclsResponse,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import BOTH, SMALL_BYTES_MAX, api, listing
 
 NO_AUTHORIZER: Final = "No Authorizer is configured"  # tools print these words
 
 
 @api(DescribeAclsRequest, DescribeAclsResponse, versions=(1, 3), on=BOTH, bytes_max=SMALL_BYTES_MAX)
+@listing
 def describe_acls(
     request: DescribeAclsRequest, broker: Broker, client: Client
 ) -> DescribeAclsResponse | asyncio.Task[DescribeAclsResponse]:

@@ -32,7 +32,7 @@ from kavka_broker.protocol.messages.describe_configs_response import (
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.broker_loggers import describe_loggers
 from kavka_broker.request.metadata_answers import layers
-from kavka_broker.request.registry import BOTH, api
+from kavka_broker.request.registry import BOTH, api, listing
 from kavka_broker.request.split_requests import Each
 
 
@@ -43,6 +43,7 @@ from kavka_broker.request.split_requests import Each
     on=BOTH,
     each=(Each("resources", "results", per_turn=20, once=True),),
 )
+@listing
 def describe_configs(request: DescribeConfigsRequest, broker: Broker, client: Client) -> DescribeConfigsResponse:
     del client
     return DescribeConfigsResponse(results=[describe(resource, request, broker) for resource in request.resources])

@@ -20,7 +20,7 @@ from kavka_broker.protocol.messages.describe_log_dirs_response import (
 )
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.storage.log_directory import LogDirectory
 
 Wanted = dict[str, frozenset[int]] | None
@@ -29,6 +29,7 @@ PARTITION_COST = 3  # of a slice
 
 
 @api(DescribeLogDirsRequest, DescribeLogDirsResponse, versions=(1, 5))
+@listing
 def describe_log_dirs(
     request: DescribeLogDirsRequest, broker: Broker, client: Client
 ) -> DescribeLogDirsResponse | asyncio.Task[DescribeLogDirsResponse]:

@@ -23,13 +23,19 @@ from kavka_broker.protocol.messages.describe_delegation_token_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.delegation_tokens import may_ask, parted, requester
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api, listing
 
 PER_TURN: Final = 200
 """Tokens that are described in one turn, at 6 us each."""
 
 
-@api(DescribeDelegationTokenRequest, DescribeDelegationTokenResponse, versions=(1, 3), bytes_max=SMALL_BYTES_MAX)
+@api(
+    DescribeDelegationTokenRequest,
+    DescribeDelegationTokenResponse,
+    versions=(1, 3),
+    bytes_max=SMALL_BYTES_MAX,
+)
+@listing
 async def describe_delegation_token(
     request: DescribeDelegationTokenRequest, broker: Broker, client: Client
 ) -> DescribeDelegationTokenResponse:

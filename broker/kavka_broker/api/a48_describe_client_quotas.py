@@ -22,12 +22,13 @@ from kavka_broker.protocol.messages.describe_client_quotas_response import (
     ValueData,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api, listing
 
 LIMIT_COST = 4  # of a slice
 
 
 @api(DescribeClientQuotasRequest, DescribeClientQuotasResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
+@listing
 def describe_client_quotas(
     request: DescribeClientQuotasRequest, broker: Broker, client: Client
 ) -> DescribeClientQuotasResponse | asyncio.Task[DescribeClientQuotasResponse]:

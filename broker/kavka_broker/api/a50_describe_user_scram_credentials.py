@@ -15,7 +15,7 @@ from kavka_broker.protocol.messages.describe_user_scram_credentials_response imp
     DescribeUserScramCredentialsResult,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 
@@ -25,6 +25,7 @@ from kavka_broker.request.split_requests import Each
     versions=(0, 0),
     each=(Each("users", "results", per_turn=200),),
 )
+@listing
 def describe_user_scram_credentials(
     request: DescribeUserScramCredentialsRequest, broker: Broker, client: Client
 ) -> DescribeUserScramCredentialsResponse:

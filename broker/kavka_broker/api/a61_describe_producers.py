@@ -19,7 +19,7 @@ from kavka_broker.protocol.messages.describe_producers_response import (
     TopicResponse,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 
@@ -29,6 +29,7 @@ from kavka_broker.request.split_requests import Each
     versions=(0, 0),
     each=(Each("topics.partition_indexes", "topics.partitions", per_turn=100, once=True),),
 )
+@listing
 def describe_producers(
     request: DescribeProducersRequest, broker: Broker, client: Client
 ) -> DescribeProducersResponse | asyncio.Task[DescribeProducersResponse]:

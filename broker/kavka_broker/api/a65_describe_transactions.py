@@ -17,7 +17,7 @@ from kavka_broker.protocol.messages.describe_transactions_response import (
     TransactionState,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 
@@ -25,8 +25,9 @@ from kavka_broker.request.split_requests import Each
     DescribeTransactionsRequest,
     DescribeTransactionsResponse,
     versions=(0, 0),
-    each=(Each("transactional_ids", "transaction_states", per_turn=100, once=True),),
+    each=(Each("transactional_ids", "transaction_states", per_turn=20, once=True),),
 )
+@listing
 def describe_transactions(
     request: DescribeTransactionsRequest, broker: Broker, client: Client
 ) -> DescribeTransactionsResponse | asyncio.Task[DescribeTransactionsResponse]:

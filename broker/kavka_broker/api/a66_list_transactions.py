@@ -17,13 +17,14 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.list_transactions_request import ListTransactionsRequest
 from kavka_broker.protocol.messages.list_transactions_response import ListTransactionsResponse, TransactionState
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api, listing
 
 STATES = {state.title: state for state in State}
 ID_CHARACTERS_MAX = 32_767  # of a string in a request
 
 
 @api(ListTransactionsRequest, ListTransactionsResponse, versions=(0, 2), bytes_max=SMALL_BYTES_MAX)
+@listing
 def list_transactions(
     request: ListTransactionsRequest, broker: Broker, client: Client
 ) -> ListTransactionsResponse | asyncio.Task[ListTransactionsResponse]:

@@ -25,7 +25,7 @@ from kavka_broker.protocol.messages.consumer_group_describe_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.describe_answers import describe_all
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 OF_CLASSIC_PROTOCOL, OF_CONSUMER_PROTOCOL = 0, 1
@@ -38,8 +38,9 @@ NAMES_PER_COST = 4  # that are sorted
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     versions=(0, 1),
-    each=(Each("group_ids", "groups", per_turn=100, once=True),),
+    each=(Each("group_ids", "groups", per_turn=10, once=True),),
 )
+@listing
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, broker: Broker, client: Client
 ) -> ConsumerGroupDescribeResponse:

@@ -14,10 +14,11 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.list_config_resources_request import ListConfigResourcesRequest
 from kavka_broker.protocol.messages.list_config_resources_response import ConfigResource, ListConfigResourcesResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import SMALL_BYTES_MAX, api, listing
 
 
 @api(ListConfigResourcesRequest, ListConfigResourcesResponse, versions=(0, 1), bytes_max=SMALL_BYTES_MAX)
+@listing
 def list_config_resources(
     request: ListConfigResourcesRequest, broker: Broker, client: Client
 ) -> ListConfigResourcesResponse | asyncio.Task[ListConfigResourcesResponse]:

@@ -27,7 +27,7 @@ from kavka_broker.protocol.messages.describe_topic_partitions_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.metadata_answers import TOPIC_OPERATIONS
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.topic_answers import PARTITION_COST, offline
 
 BYTES_MAX: Final = 256 * 1024
@@ -36,6 +36,7 @@ TOPIC_COST: Final = 20
 
 
 @api(DescribeTopicPartitionsRequest, DescribeTopicPartitionsResponse, versions=(0, 0), bytes_max=BYTES_MAX)
+@listing
 def describe_topic_partitions(
     request: DescribeTopicPartitionsRequest, broker: Broker, client: Client
 ) -> DescribeTopicPartitionsResponse | asyncio.Task[DescribeTopicPartitionsResponse]:

@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.share_group_describe_response import (
 )
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.describe_answers import describe_all
-from kavka_broker.request.registry import api
+from kavka_broker.request.registry import api, listing
 from kavka_broker.request.split_requests import Each
 
 MEMBER_COST = 3  # of a slice
@@ -35,8 +35,9 @@ NAMES_PER_COST = 4  # that are sorted
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     versions=(1, 1),
-    each=(Each("group_ids", "groups", per_turn=100, once=True),),
+    each=(Each("group_ids", "groups", per_turn=10, once=True),),
 )
+@listing
 async def share_group_describe(
     request: ShareGroupDescribeRequest, broker: Broker, client: Client
 ) -> ShareGroupDescribeResponse:

@@ -54,6 +54,7 @@ from kavka_broker.protocol.messages.sasl_authenticate_request import SaslAuthent
 from kavka_broker.protocol.messages.sasl_authenticate_response import SaslAuthenticateResponse
 from kavka_broker.quotas.client_quotas import REQUEST
 from kavka_broker.quotas.sensor import Sensor
+from kavka_broker.request.answer_memory import AnswerMemory
 from kavka_broker.request.broker import Broker, Client, Connected, Enveloped
 from kavka_broker.request.registry import CONTROLLER, Answer, Api, Postponed, Role
 from kavka_broker.request.throttling import throttle
@@ -86,6 +87,7 @@ class Exchange:
         "sensor",
         "started_ms",
         "waiting",
+        "written_bytes",
     )
 
     def __init__(self, api: Api, client: Client, started_ms: float, began_ns: int = 0) -> None:
@@ -102,6 +104,13 @@ class Exchange:
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
         self.make: Callable[[], Answer] | None = None  # makes the answer once `waiting` is done
+        self.written_bytes = 0  # of a long answer, as far as they were made for it
+
+    def end_making(self) -> None:
+        """Give back the place of an answer that is written, or that nobody wants any more."""
+        making, self.client.making = self.client.making, None
+        if making is not None:
+            making.end()
 
     @property
     def flow(self) -> Flow | None:
@@ -160,6 +169,11 @@ class Dispatcher:
         self._sending_since_ns = 0
         self._role: Role = role
         self.stats = {key: ApiStats() for key in self._apis}
+
+    @property
+    def answers(self) -> AnswerMemory:
+        """Return the memory of long answers, which counts what connections have not taken of theirs."""
+        return self._broker.answers
 
     @property
     def audit(self) -> Window | None:
@@ -320,12 +334,16 @@ class Dispatcher:
             answer = told(answer, exchange)
         if isinstance(answer, Message) and is_long(answer, exchange.api, exchange.client):
             exchange.sensor, exchange.observed = self._sending, self._sending_to
-            exchange.waiting = self._task(self._written(answer, exchange.client), exchange)
+            exchange.waiting = self._task(self._written(answer, exchange), exchange)
         else:
             self._finish(exchange, answer)
 
-    async def _written(self, answer: Message, client: Client) -> Written:
-        return Written(answer, await self._broker.message_threads.write(answer, client.version, client.correlation_id))
+    async def _written(self, answer: Message, exchange: Exchange) -> Written:
+        client, threads = exchange.client, self._broker.message_threads
+        if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
+            client.making = await self._broker.answers.turn(client.user, client.client_id)
+        pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
+        return Written(answer, pieces)
 
     def complete(self, exchange: Exchange) -> None:
         """Finish an exchange whose `waiting` is done; it may wait again for a long answer. Raises ProtocolViolation."""
@@ -350,9 +368,12 @@ class Dispatcher:
     async def serve_enveloped(self, frame: memoryview, peer: Connected) -> Enveloped:
         """The answer to a frame that came in an envelope and has been kept. Raises ProtocolViolation."""
         exchange = self.begin(frame, peer, keep=lambda kept: kept)
-        while exchange.waiting is not None:
-            await asyncio.gather(exchange.waiting, return_exceptions=True)
-            self.complete(exchange)
+        try:
+            while exchange.waiting is not None:
+                await asyncio.gather(exchange.waiting, return_exceptions=True)
+                self.complete(exchange)
+        finally:
+            exchange.end_making()
         data = b"".join(exchange.pieces or ())[SIZE.size :]
         self.sent()  # the loop's next work is not charged to this client
         return Enveloped(exchange.answer, data, exchange.client.has_decided)
@@ -377,10 +398,13 @@ class Dispatcher:
             exchange.pieces = [SIZE.pack(len(answer.data)), answer.data]
         elif isinstance(answer, Written):
             exchange.answer, exchange.pieces = answer.message, answer.pieces
+            exchange.written_bytes = sum(len(piece) for piece in answer.pieces if isinstance(piece, bytes))
         elif answer is not None:
             client = exchange.client
             exchange.answer = answer
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
+        if exchange.client.making is not None:
+            exchange.end_making()
         stats = self.stats[exchange.api.key]
         stats.requests += 1
         seconds = (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000
@@ -430,6 +454,7 @@ class Dispatcher:
 
     def _failure(self, exchange: Exchange, error: BaseException) -> Message:
         self.stats[exchange.api.key].errors += 1
+        exchange.end_making()
         match error:
             case BrokerError():
                 code, message = error.code, error.message

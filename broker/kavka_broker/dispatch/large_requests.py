@@ -12,17 +12,19 @@ in a thread, however short the question was.
 
 What belongs to one connection stays in order, since its next request waits for the answer. Parts of what the controller
 decides are decided one after another, each for itself, unless they may go together (`Each`); those, and parts of all
-else, wait for their answers at the same time.
+else, wait for their answers at the same time. Parts of an API that `lists` wait one after another too, and are
+encoded as they come, since their answers may be long; however short the request is.
 """
 
 import asyncio
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Iterable
 from itertools import chain
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka_broker.loop.message_threads import AT_ONCE_BYTES_MAX
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import bounded_decoder, decoder
+from kavka_broker.protocol.encoded_elements import encode_elements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message, has_more, says
 from kavka_broker.request.broker import Broker, Client
@@ -49,6 +51,8 @@ def is_long(answer: Message, api: "Api", client: Client) -> bool:
     """Whether a thread has to write the answer."""
     if api.is_counting:
         return client.has_long_answer or (not api.pipelined and client.size_bytes > AT_ONCE_BYTES_MAX)
+    if client.encoded:
+        return True
     return client.size_bytes > AT_ONCE_BYTES_MAX or has_more(answer, AT_ONCE_ELEMENTS_MAX)
 
 
@@ -73,13 +77,24 @@ async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, cli
 
 def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """The handler's answer; a request with many elements is handled in parts."""
+    if api.lists and client.making is None:
+        if broker.answers.is_full:
+            return _handle_in_turn(request, api, broker, client)
+        client.making = broker.answers.begin(client.user, client.client_id)
     if api.once:
         if client.size_bytes > AT_ONCE_BYTES_MAX:
             return _handle_distinct(request, api, broker, client)
         request = once_each(request, api.once)
-    if client.size_bytes > WHOLE_BYTES_MAX:
+    if client.size_bytes > WHOLE_BYTES_MAX or api.lists:
         return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
+
+
+async def _handle_in_turn(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
+    """As `handle`, once there is room for a long answer."""
+    client.making = await broker.answers.turn(client.user, client.client_id)
+    answer = handle(request, api, broker, client)
+    return answer if answer is None or isinstance(answer, Message) else await answer
 
 
 async def _handle_distinct(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
@@ -98,10 +113,48 @@ def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client
     first = next(parts)
     if first is request:
         return api.handle(request, broker, client)
-    return _joined(elements, chain((first,), parts), api, broker, client)
+    parts = chain((first,), parts)
+    if api.lists and client.peer is not None:
+        return _joined_encoded(elements, parts, api, broker, client)
+    return _joined(elements, parts, api, broker, client)
 
 
-async def _joined(elements: "Each", parts: "chain[Message]", api: "Api", broker: Broker, client: Client) -> Message:
+async def _joined_encoded(
+    elements: "Each", parts: "Iterable[Message]", api: "Api", broker: Broker, client: Client
+) -> Message:
+    """As `_joined`, where the answer may be very long: what is made of it is encoded before there is more. Raises
+    BrokerError (INVALID_REQUEST) where it grows longer than any may be.
+    """
+    whole: Message | None = None
+    encoded: tuple[str, ...] = ()
+    for part in parts:
+        await broker.slices.turn()
+        answer = await _handled(part, api, broker, client)
+        assert answer is not None, "only Produce has no answer"
+        if getattr(answer, "error_code", 0):
+            return answer
+        if encoded:
+            await _encode_elements(answer, elements, broker, client)
+        if whole is None:
+            whole = answer
+        else:
+            elements.join(whole, answer)
+        if not encoded and has_more(whole, AT_ONCE_ELEMENTS_MAX):
+            await _encode_elements(whole, elements, broker, client)
+            encoded = elements.answered_path
+    assert whole is not None, "a request has at least one part"
+    client.encoded = encoded
+    return whole
+
+
+async def _encode_elements(answer: Message, elements: "Each", broker: Broker, client: Client) -> None:
+    if client.making is None:
+        client.making = broker.answers.begin(client.user, client.client_id)
+    path = elements.answered_path
+    client.making.grow(await broker.message_threads.run(encode_elements, answer, client.version, path))
+
+
+async def _joined(elements: "Each", parts: "Iterable[Message]", api: "Api", broker: Broker, client: Client) -> Message:
     """The answer to all parts, each of which is begun in a turn of its own. Where the lead is lost before the first is
     decided and won again before the last, the refused parts are decided too: no request is refused in part for that.
     """

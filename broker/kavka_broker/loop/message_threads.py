@@ -33,9 +33,11 @@ class MessageThreads:
         """Return what a function makes of messages. Raises what it raises."""
         return await self._threads.run(function, *arguments)
 
-    async def write(self, answer: Message, version: int, correlation_id: int) -> list[Any]:
-        """The pieces of an answer, with size and header."""
-        return await self._threads.run(encode_response_parts, answer, version, correlation_id)
+    async def write(
+        self, answer: Message, version: int, correlation_id: int, encoded: tuple[str, ...] = ()
+    ) -> list[Any]:
+        """The pieces of an answer, with size and header; its arrays at `encoded` are encoded already."""
+        return await self._threads.run(encode_response_parts, answer, version, correlation_id, encoded)
 
     async def says(self, answer: Message, code: ErrorCode, request_bytes: int) -> bool:
         """Whether the error code is anywhere in the answer to a request of this size."""

@@ -160,6 +160,7 @@ class Connection(asyncio.BufferedProtocol):
             self._give_back_copy(exchange)
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
+            exchange.end_making()
         self._exchanges.clear()
         self.peer.on_login = None
         for tell in list(self.peer.on_lost):
@@ -446,6 +447,8 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self, exchange: Exchange) -> None:
         if exchange.pieces is not None:
             self.outbox.send(exchange.pieces)
+            if exchange.written_bytes and self.outbox.waiting_bytes:
+                self.outbox.hold(exchange.written_bytes, partial(self._dispatcher.answers.held, self.close))
         if exchange.client.is_last:
             self.outbox.flush()
             self._listener.refused(self, exchange.client.is_last)

@@ -12,7 +12,9 @@ one call: waking the client costs more than all the rest of a small request.
 import os
 from asyncio import Transport
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+
+from kavka_broker.request.answer_memory import Held
 
 Buffer = bytes | bytearray | memoryview
 
@@ -24,12 +26,13 @@ GATHERED_BYTES_MAX = 64 * 1024
 class Outbox:
     """Answers that wait to be sent on one connection."""
 
-    __slots__ = ("_descriptor", "_gathered", "_pieces", "_transport", "sent_bytes", "waiting_bytes")
+    __slots__ = ("_descriptor", "_gathered", "_held", "_pieces", "_transport", "sent_bytes", "waiting_bytes")
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._pieces: deque[memoryview] = deque()
         self._gathered: list[Buffer] | None = None
+        self._held: Held | None = None  # of long answers, what waits
         self.waiting_bytes = 0
         self.sent_bytes = 0
         has_plain_socket = transport.get_extra_info("sslcontext") is None
@@ -70,8 +73,19 @@ class Outbox:
             self._drop_sent(sent)
             self._hand_over()
 
+    def hold(self, size_bytes: int, begin: Callable[[], Held]) -> None:
+        """Count, where it waits, an answer that has so many bytes of memory and was sent last."""
+        if self._held is None:
+            self._held = begin()
+        self._held.grow(min(size_bytes, self.waiting_bytes))
+
     def resume(self) -> None:
         """Go on with the rest: the transport has sent its chunk."""
+        self._send_rest()
+        if self._held is not None:
+            self._held.shrink(self.waiting_bytes)
+
+    def _send_rest(self) -> None:
         while self._pieces:
             wanted = [self._pieces[i] for i in range(min(PIECES_MAX, len(self._pieces)))]
             sent = self._write(wanted)
@@ -83,6 +97,9 @@ class Outbox:
     def clear(self) -> None:
         self._pieces.clear()
         self.waiting_bytes = 0
+        held, self._held = self._held, None  # it holds the connection
+        if held is not None:
+            held.shrink(0)
 
     def _write(self, pieces: Sequence[Buffer]) -> int:
         if self._descriptor is None or self._transport.get_write_buffer_size():

@@ -10,7 +10,14 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from kavka_broker.protocol.compiler.decoder import Decoder, compile_decoder
-from kavka_broker.protocol.compiler.encoder import Encoder, PartsEncoder, compile_encoder
+from kavka_broker.protocol.compiler.encoder import (
+    Encoder,
+    PartsEncoder,
+    Path,
+    compile_elements_encoder,
+    compile_encoder,
+    compile_joined_encoder,
+)
 from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.wire import TooManyElements, UnsupportedField
 
@@ -21,9 +28,11 @@ __all__ = [
     "decode",
     "decode_prefix",
     "decoder",
+    "elements_encoder",
     "encode",
     "encode_parts",
     "encoder",
+    "joined_encoder",
     "parts_encoder",
 ]
 
@@ -33,6 +42,8 @@ M = TypeVar("M", bound=Message)
 _decoders: dict[tuple[type[Message], int], Decoder] = {}
 _bounded_decoders: dict[tuple[type[Message], int], Decoder] = {}
 _encoders: dict[tuple[type[Message], int], tuple[Encoder, PartsEncoder]] = {}
+_elements_encoders: dict[tuple[type[Message], int, Path], Encoder] = {}
+_joined_encoders: dict[tuple[type[Message], int, Path], PartsEncoder] = {}
 
 
 def decode(kind: type[M], version: int, buffer: Buffer) -> M:
@@ -82,6 +93,24 @@ def encoder(kind: type[M], version: int) -> Callable[[M], bytes]:
 def parts_encoder(kind: type[M], version: int) -> Callable[[M], list[Buffer]]:
     """The compiled encoder to several buffers."""
     return _encoder_pair(kind, version)[1]
+
+
+def elements_encoder(kind: type[Message], version: int, path: Path) -> Encoder:
+    """The compiled encoder of elements of the message's arrays at `path`, to one buffer."""
+    try:
+        return _elements_encoders[kind, version, path]
+    except KeyError:
+        made = compile_elements_encoder(kind, version, path)
+        return _elements_encoders.setdefault((kind, version, path), made)
+
+
+def joined_encoder(kind: type[Message], version: int, path: Path) -> PartsEncoder:
+    """The compiled encoder of a message whose arrays at `path` are `EncodedElements`."""
+    try:
+        return _joined_encoders[kind, version, path]
+    except KeyError:
+        made = compile_joined_encoder(kind, version, path)
+        return _joined_encoders.setdefault((kind, version, path), made)
 
 
 def _encoder_pair(kind: type[Message], version: int) -> tuple[Encoder, PartsEncoder]:

@@ -14,7 +14,7 @@ from struct import Struct, error
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.catalog import request_class
-from kavka_broker.protocol.codec import encode_parts
+from kavka_broker.protocol.codec import encode_parts, joined_encoder
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Buffer, Message
 from kavka_broker.protocol.messages.index import REQUESTS
@@ -86,9 +86,13 @@ def flexible_from(api_key: int) -> int:
         return _flexible_from.setdefault(api_key, NEVER_FLEXIBLE if found is None else found)
 
 
-def encode_response_parts(message: Message, version: int, correlation_id: int) -> list[Buffer]:
-    """A whole response (size, header, body) in several buffers, large records uncopied."""
-    parts = encode_parts(message, version)
+def encode_response_parts(
+    message: Message, version: int, correlation_id: int, encoded: tuple[str, ...] = ()
+) -> list[Buffer]:
+    """A whole response (size, header, body) in several buffers, large records uncopied. Its arrays at `encoded`, if
+    there are any, are `EncodedElements`.
+    """
+    parts = joined_encoder(type(message), version, encoded)(message) if encoded else encode_parts(message, version)
     parts[0] = encode_response_header(message, version, correlation_id, sum(map(len, parts))) + parts[0]
     return parts
 

@@ -20,6 +20,7 @@ from kavka_broker.core.log_once import ToldOnce
 from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.request.answer_memory import AnswerMemory, Making
 from kavka_broker.request.internal_topics import InternalTopics
 from kavka_broker.request.topic_answers import TopicAnswers
 
@@ -185,6 +186,7 @@ class Broker:
     channel: ControllerChannel = field(init=False)  # made last, since it also asks this node's own handlers
     slices: Slices = field(default_factory=Slices, init=False)
     message_threads: MessageThreads = field(init=False)
+    answers: AnswerMemory = field(init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a forwarded request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
@@ -200,6 +202,7 @@ class Broker:
 
     def __post_init__(self) -> None:
         self.message_threads = MessageThreads(self.slices)
+        self.answers = AnswerMemory(self.clock, self.timers)
 
     def serve(self, serving: Serving) -> None:
         """Take up the parts of a broker."""
@@ -311,6 +314,10 @@ class Client:
     has_decided: bool = False
     # Set by a handler that has counted its answer and found it long: a thread writes it.
     has_long_answer: bool = False
+    # The place of an answer that is long, or may be; the exchange ends it.
+    making: Making | None = None
+    # The path of the arrays of its answer whose elements are encoded already.
+    encoded: tuple[str, ...] = ()
     # Set by a gate: whether the client may describe the topic of this name; None where it may describe all.
     may_describe: Callable[[str], bool] | None = None
     may_create: Callable[[str], bool] | None = None  # likewise

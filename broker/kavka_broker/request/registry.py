@@ -81,6 +81,7 @@ class Api:
     is_local: Callable[[Any], bool] | None = None
     unstable: int | None = None
     once: tuple[tuple[str, ...], ...] = ()  # the paths of elements that are handled once
+    lists: bool = False  # see `listing`
 
     @property
     def is_counting(self) -> bool:
@@ -104,6 +105,15 @@ class Api:
 
 
 APIS: dict[int, Api] = {}
+_LISTING: set[Handler] = set()
+
+
+def listing(handle: H) -> H:
+    """Mark a handler, below `@api`, that tells of what there is: the answer to a short request may be long, and takes
+    its turn in the memory for such (`answer_memory`).
+    """
+    _LISTING.add(handle)
+    return handle
 
 
 def api(
@@ -163,6 +173,7 @@ def api(
             is_local,
             unstable,
             tuple(elements.path for elements in each if elements.once),
+            handle in _LISTING,
         )
         return handle
 

@@ -53,30 +53,39 @@ class Each:
         for part, _ in _cut(request, self.path, self.per_turn):
             yield part
 
+    @property
+    def answered_path(self) -> Path:
+        return tuple(self.answered.split("."))
+
     def has_elements(self, request: Message) -> bool:
         return bool(getattr(request, self.path[0]))
 
     def joined(self, answers: Iterable[Message]) -> Message:
         """The joined answer; the answer of a wholly refused part is the answer to all."""
         whole: Message | None = None
-        path = tuple(self.answered.split("."))
         for answer in answers:
             if getattr(answer, "error_code", 0):
                 return answer
             if whole is None:
                 whole = answer
             else:
-                _join(whole, answer, path)
+                self.join(whole, answer)
         assert whole is not None, "a request has at least one part"
         return whole
 
+    def join(self, whole: Message, more: Message) -> None:
+        """Add the elements of another part to an answer."""
+        _join(whole, more, self.answered_path)
+
 
 def _cut(owner: S, path: Path, count: int) -> Iterator[tuple[S, int]]:
-    """Parts of `owner` with at most `count` elements, and their numbers; an owner without elements counts 1."""
+    """Parts of `owner` with at most `count` elements, and their numbers; an owner without elements counts 1, and one
+    that asks for all that there are fills a part.
+    """
     name, inner = path[0], path[1:]
     items = getattr(owner, name)
     if not items:
-        yield owner, 1
+        yield owner, count if items is None else 1
     elif inner:
         yield from _cut_within(owner, name, inner, count)
     elif len(items) <= count:

@@ -191,12 +191,12 @@ def test_what_a_thread_does_is_observed_of_its_own_client(tmp_path: Path) -> Non
             first.broker.message_threads.write,
         )
 
-        async def write_beside(answer: Message, version: int, correlation_id: int) -> list[Any]:
-            pieces = await write(answer, version, correlation_id)
+        async def write_beside(answer: Message, *told: Any) -> list[Any]:
+            pieces = await write(answer, *told)
             await other.call(ApiVersionsRequest("a", "1"), ApiVersionsResponse, VERSIONS)
             return pieces
 
-        first.broker.message_threads.write = write_beside  # type: ignore[method-assign]
+        first.broker.message_threads.write = write_beside  # type: ignore[method-assign, assignment]
         await reader.call(MetadataRequest(None), MetadataResponse, 12)
         now_ms = int(first.broker.clock.monotonic_ms())
         (line,) = at_once(first.broker.quotas.observed["request"].observed(now_ms))

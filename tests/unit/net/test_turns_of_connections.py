@@ -52,6 +52,8 @@ class Handlers:
             pieces=[ANSWER],
             waiting=None,
             counted_bytes=0,
+            written_bytes=0,
+            end_making=lambda: None,
             is_login=False,
             is_of_peer=False,
         )

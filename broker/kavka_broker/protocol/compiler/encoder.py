@@ -7,6 +7,9 @@ batches stand between the joined pieces as they are, so that nothing copies what
 
 A field that the version lacks must hold its default unless Kafka calls it ignorable; a tagged field is written
 where it differs from its default.
+
+Of a message that is made part by part, the elements of one array are encoded as they are made: the encoder of the whole
+takes that array as `EncodedElements`, and passes their bytes through as it does large batches.
 """
 
 from __future__ import annotations
@@ -22,6 +25,7 @@ from kavka_broker.protocol.message import Buffer, Message
 
 Encoder = Callable[[Any], bytes]
 PartsEncoder = Callable[[Any], list[Buffer]]
+Path = tuple[str, ...]  # attributes that are arrays of structs, the outermost first
 
 UNCOPIED_BYTES_MIN: Final = 8192
 """Records of this size or more are passed through; copying fewer is cheaper than one more buffer to send."""
@@ -39,10 +43,28 @@ def compile_encoder(kind: type[Message], version: int) -> tuple[Encoder, PartsEn
     return function, lambda message: [function(message)]
 
 
-class EncoderSource(Source):
-    """Source of an encoder, which adds pieces to `pieces` by the method named `add`; finished buffers go to `parts`."""
+def compile_elements_encoder(kind: type[Message], version: int, path: Path) -> Encoder:
+    """Compile the encoder of a list of elements of the array at `path`, without their count."""
+    layout = of_message(kind, version)
+    for name in path:
+        place = next(place for place in layout.places if place.attribute == name)
+        layout = layout.nested(place.element.type)
+    return ElementsSource(layout).function(f"encode elements of {'.'.join(path)} in version {version} of {kind.NAME}")
 
-    def __init__(self, layout: Layout) -> None:
+
+def compile_joined_encoder(kind: type[Message], version: int, path: Path) -> PartsEncoder:
+    """Compile the encoder of a message whose arrays at `path` are `EncodedElements`."""
+    source = EncoderSource(of_message(kind, version), path)
+    return source.function(f"encode version {version} of {kind.NAME} with encoded {'.'.join(path)}")
+
+
+class EncoderSource(Source):
+    """Source of an encoder, which adds pieces to `pieces` by the method named `add`; finished buffers go to `parts`.
+
+    The array at `encoded` is encoded already.
+    """
+
+    def __init__(self, layout: Layout, encoded: Path = ()) -> None:
         super().__init__(
             {
                 "uvarint": wire.uvarint,
@@ -54,16 +76,21 @@ class EncoderSource(Source):
             }
         )
         self.add = "add"
-        self.arrays = 0  # that the code being written is in
-        self.in_parts = holds_records(layout)
+        self.arrays: Path = ()  # that the code being written is in
+        self.encoded = encoded
+        self.in_parts = bool(encoded) or holds_records(layout)
         with self.block("def encode(message):"):
             self.line("pieces = []")
             self.line("add = pieces.append")
             self.line("parts = []")
-            self.struct(layout, "message")
+            self.body(layout)
             self.flush()
             self.line("parts.append(join(pieces))")
             self.line("return parts" if self.in_parts else "return join(parts)")
+
+    def body(self, layout: Layout) -> None:
+        """Write the code for the whole message."""
+        self.struct(layout, "message")
 
     def flush(self) -> None:
         """Pack the values collected so far."""
@@ -210,18 +237,30 @@ class EncoderSource(Source):
             pack = self.methods("pack", str(element.format))
             self.line(f"    {self.add}({pack}[len({items})](*{items}))")
             return
+        outer = self.arrays
+        self.arrays = (*outer, place.attribute)
+        if self.arrays == self.encoded:
+            self.pass_through(items)
+            self.arrays = outer
+            return
         variable = self.fresh("x")
-        self.arrays += 1
         with self.block(f"for {variable} in {items} or ():"):
             if element.is_struct:
                 self.struct(layout.nested(element.type), variable)
             else:
                 self.value(layout, element, variable)
-            if self.arrays == 1 and element.is_struct:
+            if not outer and element.is_struct:
                 self.join_many()
-        self.arrays -= 1
+        self.arrays = outer
         if not element.is_struct:
             self.join_many()
+
+    def pass_through(self, items: str) -> None:
+        """Write code that sends encoded elements as they are, unless they are few."""
+        self.line(f"if {items}.size_bytes >= {UNCOPIED_BYTES_MIN}:")
+        self.line("    parts.append(join(pieces))")
+        self.line("    pieces.clear()")
+        self.line(f"(parts if {items}.size_bytes >= {UNCOPIED_BYTES_MIN} else pieces).extend({items}.pieces)")
 
     def join_many(self) -> None:
         """Write code that joins the pieces so far if they are many; those of a tagged field are joined apart."""
@@ -255,3 +294,13 @@ class EncoderSource(Source):
         self.add = outer
         self.line(f"{inner} = join({inner})")
         self.line(f"{self.add}(uvarint({place.tag}) + uvarint(len({inner})) + {inner})")
+
+
+class ElementsSource(EncoderSource):
+    """Source of an encoder of several structs of one kind."""
+
+    def body(self, layout: Layout) -> None:
+        """Write the code for all of them."""
+        with self.block("for x in message:"):
+            self.struct(layout, "x")
+            self.join_many()

@@ -1,0 +1,157 @@
+"""Long answers: what they take of memory together, and who waits for it."""
+
+import asyncio
+import tracemalloc
+from pathlib import Path
+from typing import Final
+
+import pytest
+
+from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
+from kavka_broker.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
+from kavka_broker.protocol.messages.list_groups_response import ListGroupsResponse
+from kavka_broker.request import answer_memory
+from kavka_broker.request.broker import Broker
+from tests.support.in_process import Client, InProcess, running
+from tests.support.waiting import until
+from tests.unit.coordinator.calls import find
+
+VERSION: Final = 5
+MEMBERS: Final = 200
+GROUPS: Final = [f"g{number}" for number in range(100)]
+#: What an answer takes at most, of its own bytes: they are joined to be sent, and a part is there as objects.
+TIMES_MAX: Final = 3.0
+
+
+def fill(broker: Broker) -> None:
+    """Add large groups to the image; their members are one, so that they take little themselves."""
+    members = {
+        f"member-{number}": Member(f"member-{number}", None, "client", "/127.0.0.1", 10_000, 60_000, ())
+        for number in range(MEMBERS)
+    }
+    for group_id in GROUPS:
+        group = ClassicGroup(group_id, state=GroupState.STABLE, protocol_type="consumer", protocol_name="range")
+        group.members.update(members)
+        broker.groups.shard(group_id).image.groups[group_id] = group
+
+
+async def filled(inside: InProcess) -> Client:
+    client = await inside.connect()
+    await find(client, "g")
+    fill(inside.broker)
+    return client
+
+
+async def describe(client: Client) -> DescribeGroupsResponse:
+    return await client.call(DescribeGroupsRequest(GROUPS), DescribeGroupsResponse, VERSION)
+
+
+def test_an_answer_about_many_groups_takes_a_few_times_its_bytes(tmp_path: Path) -> None:
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client = await filled(inside)
+            answer = await describe(client)
+            assert [len(group.members) for group in answer.groups] == [MEMBERS] * len(GROUPS)
+            tracemalloc.start()
+            try:
+                client.send(DescribeGroupsRequest(GROUPS), VERSION)
+                size_bytes = len(await client.receive_frame())
+                _, peak = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            assert peak < (TIMES_MAX + 1) * size_bytes  # and once in this process's client
+            assert inside.broker.answers.used_bytes == 0
+
+    asyncio.run(scenario())
+
+
+def test_an_answer_that_grows_too_long_ends_its_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_memory, "ANSWER_BYTES_MAX", 100_000)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client = await filled(inside)
+            client.send(DescribeGroupsRequest(GROUPS), VERSION)
+            assert await client.is_closed()
+            await until(lambda: inside.broker.answers.used_bytes == 0)
+            client = await inside.connect()
+            answer = await client.call(DescribeGroupsRequest(GROUPS[:5]), DescribeGroupsResponse, VERSION)
+            assert len(answer.groups) == 5
+
+    asyncio.run(scenario())
+
+
+def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(answer_memory, "BYTES_MAX", 1)
+    monkeypatch.setattr(answer_memory, "TAKING_MS", 50)
+    monkeypatch.setattr(answer_memory, "LOOK_MS", 10)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            slow, answers = await filled(inside), inside.broker.answers
+            for _ in range(8):  # more than the sockets take
+                slow.send(DescribeGroupsRequest(GROUPS), VERSION)
+            await until(lambda: answers.used_bytes > 0 and bool(answers.holders))
+            other = await inside.connect()
+            answer = await other.call(ListGroupsRequest(), ListGroupsResponse, VERSION)
+            assert len(answer.groups) == len(GROUPS)
+            await until(lambda: not answers.holders)
+            assert answers.used_bytes == 0
+
+    asyncio.run(scenario())
+
+
+def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_memory, "MAKING_MAX", 1)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client, answers = await filled(inside), inside.broker.answers
+            making = answers.begin("u", "c")
+            for _ in range(3):
+                leaver = await inside.connect()
+                leaver.send(ListGroupsRequest(), VERSION)
+                await until(lambda: len(answers._queue) == 1)
+                leaver.close()
+                await until(lambda: len(answers._queue) == 0)
+            client.send(ListGroupsRequest(), VERSION)
+            await until(lambda: len(answers._queue) == 1)
+            making.end()
+            assert len((await client.receive(ListGroupsResponse, VERSION)).groups) == len(GROUPS)
+            assert not answers.is_full
+
+    asyncio.run(scenario())
+
+
+def test_clients_have_room_in_turn() -> None:
+    """Who has had more bytes waits behind who has had less, however many requests it has sent."""
+
+    async def scenario() -> None:
+        memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # nobody waits for bytes
+        memory._look_later = lambda: None  # type: ignore[method-assign]
+        first = [await memory.turn("greedy", "") for _ in range(answer_memory.MAKING_MAX)]
+        order: list[str] = []
+
+        async def ask(user: str) -> None:
+            making = await memory.turn(user, "")
+            order.append(user)
+            making.end()
+
+        tasks = [asyncio.ensure_future(ask("greedy")) for _ in range(4)]
+        await asyncio.sleep(0)
+        tasks.append(asyncio.ensure_future(ask("modest")))
+        await asyncio.sleep(0)
+        first[0].size_bytes = 10_000_000
+        memory.used_bytes = 10_000_000
+        first[0].end()
+        await asyncio.gather(*tasks)
+        assert order[0] == "modest"
+        for making in first[1:]:
+            making.end()
+        assert (memory._making, memory.used_bytes) == (0, 0)
+
+    asyncio.run(scenario())
