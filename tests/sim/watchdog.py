@@ -13,23 +13,34 @@ import threading
 import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
 from types import FrameType
 from typing import Final
 
 from tests.sim.loop import Exhausted, SimLoop
 
-TICK_SECONDS: Final = 0.25
-STEP_TICKS_MAX: Final = 80  # that one step may see: 20 s
-MEMORY_BYTES_MAX: Final = 2 * 2**30  # that a run may take beyond what the process had
 ADDRESSES_BYTES_MAX: Final = 8 * 2**30  # of a process that runs seeds: what no tick has time to see
 FRAMES_TOLD: Final = 16
+
+
+@dataclass(frozen=True, slots=True)
+class Bounds:
+    """What a run may take, and how often that is looked at."""
+
+    tick_seconds: float = 0.25
+    step_ticks_max: int = 80  # that one step may see: 20 s
+    memory_bytes_max: int = 2 * 2**30  # beyond what the process had
+
+
+USUAL: Final = Bounds()
 
 
 class Watchdog:
     """Looks at a loop from outside."""
 
-    def __init__(self, loop: SimLoop) -> None:
+    def __init__(self, loop: SimLoop, bounds: Bounds = USUAL) -> None:
         self._loop = loop
+        self._bounds = bounds
         self._steps = -1
         self._ticks = 0
         self._memory_at_start = peak_bytes()
@@ -45,9 +56,9 @@ class Watchdog:
             self._steps, self._ticks = self._loop.steps, 0
         self._ticks += 1
         taken_bytes = peak_bytes() - self._memory_at_start
-        if self._ticks > STEP_TICKS_MAX:
+        if self._ticks > self._bounds.step_ticks_max:
             self._end("one step goes on forever", frame)
-        if taken_bytes > MEMORY_BYTES_MAX:
+        if taken_bytes > self._bounds.memory_bytes_max:
             self._end(f"the run has taken {taken_bytes >> 20} MiB of memory", frame)
 
     def _end(self, why: str, frame: FrameType | None) -> None:
@@ -60,13 +71,13 @@ class Watchdog:
 
 
 @contextmanager
-def watching(loop: SimLoop) -> Iterator[None]:
+def watching(loop: SimLoop, bounds: Bounds = USUAL) -> Iterator[None]:
     """Until the end of the block; in the main thread, which is the only one that a signal reaches."""
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    before = signal.signal(signal.SIGALRM, Watchdog(loop).tick)
-    signal.setitimer(signal.ITIMER_REAL, TICK_SECONDS, TICK_SECONDS)
+    before = signal.signal(signal.SIGALRM, Watchdog(loop, bounds).tick)
+    signal.setitimer(signal.ITIMER_REAL, bounds.tick_seconds, bounds.tick_seconds)
     try:
         yield
     finally:

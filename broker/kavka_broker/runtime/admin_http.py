@@ -25,14 +25,21 @@ from kavka_broker.runtime.metric_sources import Sources
 log = get("admin")
 
 HEAD_BYTES_MAX: Final = 8192
-CONNECTIONS_MAX: Final = 32
-SCRAPES_MAX: Final = 24
-"""Connections of `/metrics` at a time."""
-SHARED_SECONDS: Final = 1.0
-"""A page is as old as that at most when it is given to one more of those that ask together."""
-SECONDS_MAX: Final = 10
 TEXT: Final = "text/plain; charset=utf-8"
 JSON: Final = "application/json"
+
+
+@dataclass(frozen=True, slots=True)
+class AdminBounds:
+    """What the clients of the admin port may take."""
+
+    connections_max: int = 32
+    scrapes_max: int = 24  # connections of `/metrics` among them
+    seconds_max: float = 10  # of a connection
+    shared_seconds: float = 1.0  # the age of a page that is given to one more of those that ask together
+
+
+BOUNDS: Final = AdminBounds()
 
 
 @dataclass(frozen=True, slots=True)
@@ -47,8 +54,9 @@ class HttpAnswer:
 class AdminHttp:
     """The admin port of one broker."""
 
-    def __init__(self, sources: Sources) -> None:
+    def __init__(self, sources: Sources, bounds: AdminBounds = BOUNDS) -> None:
         self._sources = sources
+        self._bounds = bounds
         self._server: asyncio.Server | None = None
         self._connections = 0
         self._silent: dict[asyncio.StreamWriter, None] = {}  # connections without a request so far, the oldest first
@@ -75,13 +83,13 @@ class AdminHttp:
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= CONNECTIONS_MAX and not self._drop_one():
+        if self._connections >= self._bounds.connections_max and not self._drop_one():
             writer.transport.abort()
             return
         self._connections += 1
         self._silent[writer] = None
         try:
-            async with asyncio.timeout(SECONDS_MAX):
+            async with asyncio.timeout(self._bounds.seconds_max):
                 method, answer = await self._answer(reader, writer)
                 writer.writelines(frame(answer, with_body=method != "HEAD"))
                 await writer.drain()
@@ -106,7 +114,7 @@ class AdminHttp:
 
     def _join_scrapes(self, writer: asyncio.StreamWriter) -> None:
         """Count a connection of `/metrics`; the oldest makes room."""
-        if len(self._scrapes) >= SCRAPES_MAX:
+        if len(self._scrapes) >= self._bounds.scrapes_max:
             oldest = next(iter(self._scrapes))
             del self._scrapes[oldest]
             oldest.transport.abort()
@@ -137,7 +145,7 @@ class AdminHttp:
         from kavka_broker.runtime.metrics import CONTENT_TYPE, render
 
         now_seconds, page = asyncio.get_running_loop().time(), self._rendering
-        is_over = page is None or (page.done() and now_seconds - self._rendered_seconds >= SHARED_SECONDS)
+        is_over = page is None or (page.done() and now_seconds - self._rendered_seconds >= self._bounds.shared_seconds)
         if page is None or is_over or (page.done() and (page.cancelled() or page.exception() is not None)):
             page = asyncio.create_task(render(self._sources), name="render metrics")
             self._rendering, self._rendered_seconds = page, now_seconds

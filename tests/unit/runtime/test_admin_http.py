@@ -8,8 +8,9 @@ from http import HTTPStatus
 import pytest
 
 from kavka_broker.runtime.admin_http import (
-    CONNECTIONS_MAX,
+    BOUNDS,
     HEAD_BYTES_MAX,
+    AdminBounds,
     AdminHttp,
     HttpAnswer,
     parse_address,
@@ -93,11 +94,9 @@ def test_anything_else_is_refused_in_words(sent: bytes, status: int) -> None:
     assert body.endswith(b"\n")
 
 
-def test_half_a_request_and_silence_does_not_hold_a_connection(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.runtime.admin_http.SECONDS_MAX", 0.05)
-
+def test_half_a_request_and_silence_does_not_hold_a_connection() -> None:
     async def half() -> bytes:
-        admin = AdminHttp(sources())
+        admin = AdminHttp(sources(), AdminBounds(seconds_max=0.05))
         reader, writer = await asyncio.open_connection("127.0.0.1", await admin.open("127.0.0.1:0"))
         writer.write(b"GET /healthz")
         received = await reader.read()
@@ -112,18 +111,15 @@ async def connected(port: int, count: int) -> list[tuple[asyncio.StreamReader, a
     return [await asyncio.open_connection("127.0.0.1", port) for _ in range(count)]
 
 
-@pytest.fixture
-def patient(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Nobody is closed because the test takes long."""
-    monkeypatch.setattr("kavka_broker.runtime.admin_http.SECONDS_MAX", 3600)
+PATIENT = AdminBounds(seconds_max=3600)
+"""No connection is closed because the test takes long."""
 
 
-@pytest.mark.usefixtures("patient")
 def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
     async def scenario() -> None:
-        admin = AdminHttp(sources())
+        admin = AdminHttp(sources(), PATIENT)
         port = await admin.open("127.0.0.1:0")
-        silent = await connected(port, CONNECTIONS_MAX)
+        silent = await connected(port, BOUNDS.connections_max)
         silent[0][1].write(b"GET /healthz")  # half a request is none
         for round_ in range(2):
             ((reader, writer),) = await connected(port, 1)
@@ -139,7 +135,6 @@ def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
     asyncio.run(scenario())
 
 
-@pytest.mark.usefixtures("patient")
 def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
     may_answer = asyncio.Event()
 
@@ -150,12 +145,12 @@ def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(AdminHttp, "_healthz", slowly)
 
     async def scenario() -> None:
-        admin = AdminHttp(sources())
+        admin = AdminHttp(sources(), PATIENT)
         port = await admin.open("127.0.0.1:0")
-        asking = await connected(port, CONNECTIONS_MAX)
+        asking = await connected(port, BOUNDS.connections_max)
         for _, writer in asking:
             writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        while admin._silent or admin._connections < CONNECTIONS_MAX:
+        while admin._silent or admin._connections < BOUNDS.connections_max:
             await asyncio.sleep(0)
         ((reader, writer),) = await connected(port, 1)
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
@@ -184,7 +179,6 @@ def test_what_is_no_address_is_refused_with_the_fix(address: str) -> None:
         parse_address(address)
 
 
-@pytest.mark.usefixtures("patient")
 def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
     rendered = 0
 
@@ -194,35 +188,32 @@ def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypa
         await asyncio.sleep(0)
         return bytes(12 * 1024 * 1024)  # more than the buffers of two sockets
 
-    connections_max, scrapes_max = 6, 4
-    monkeypatch.setattr("kavka_broker.runtime.admin_http.CONNECTIONS_MAX", connections_max)
-    monkeypatch.setattr("kavka_broker.runtime.admin_http.SCRAPES_MAX", scrapes_max)
+    bounds = AdminBounds(connections_max=6, scrapes_max=4, seconds_max=3600, shared_seconds=3600)
     monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
-    monkeypatch.setattr("kavka_broker.runtime.admin_http.SHARED_SECONDS", 3600)
 
     def is_settled(admin: AdminHttp, scrapes: int) -> bool:
         return len(admin._scrapes) == scrapes and len(admin._silent) <= 2
 
     async def scenario() -> None:
-        admin = AdminHttp(sources())
+        admin = AdminHttp(sources(), bounds)
         port = await admin.open("127.0.0.1:0")
         readers = []
         for _ in range(2):
             ((reader, writer),) = await connected(port, 1)
             reader._transport.pause_reading()  # type: ignore[attr-defined]
             readers.append(writer)
-        for number in range(2 * connections_max):
+        for number in range(2 * bounds.connections_max):
             ((reader, writer),) = await connected(port, 1)
             reader._transport.pause_reading()  # type: ignore[attr-defined]
             readers.append(writer)
             writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
-            await until(partial(is_settled, admin, min(number + 1, scrapes_max)))
+            await until(partial(is_settled, admin, min(number + 1, bounds.scrapes_max)))
             if number % 3 == 2:
                 ((probing, probe),) = await connected(port, 1)
                 probe.write(b"GET /healthz HTTP/1.1\r\n\r\n")
                 assert (await probing.read()).startswith(b"HTTP/1.1 200"), number
                 probe.close()
-        assert admin._connections <= connections_max
+        assert admin._connections <= bounds.connections_max
         for writer in readers:
             writer.transport.abort()
         await until(lambda: not admin._connections)
@@ -242,7 +233,7 @@ def test_scrapes_one_after_another_get_a_page_each(monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
 
     async def scenario() -> list[bytes]:
-        admin = AdminHttp(sources())
+        admin = AdminHttp(sources(), PATIENT)
         port, found = await admin.open("127.0.0.1:0"), []
         for _ in range(2):
             ((reader, writer),) = await connected(port, 1)
