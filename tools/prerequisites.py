@@ -75,9 +75,9 @@ def kubernetes_is_here() -> bool:
 
 def s3_is_here() -> bool:
     """Whether there is the S3 server, or Go to build it."""
-    from tools.s3.program import is_here
+    from tools.s3.program import SERVER
 
-    return is_here() or at_least(r"go(\d+)\.(\d+)", (1, 25), "go", "version")
+    return SERVER.is_here() or at_least(r"go(\d+)\.(\d+)", (1, 25), "go", "version")
 
 
 def kcat_is_here() -> bool:

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.support.secured import Certificates
 from tests.support.servers import free_port
 from tests.support.waiting import until_outside
-from tools.s3.program import program
+from tools.s3.program import SERVER
 
 ACCESS_KEY, SECRET_KEY = "kavka-tests", "a secret, that no output has"
 REGION = "eu-test-1"
@@ -53,7 +53,7 @@ def s3_server(directory: Path, *, address: str = "127.0.0.1", signed: Certificat
     """A server, which is ended by its pid. It speaks TLS with a certificate of these alone."""
     found = S3Server(free_port(), directory / "objects", address, "http" if signed is None else "https")
     found.directory.mkdir(parents=True)
-    line = [str(program()), "--region", REGION]
+    line = [str(SERVER.path()), "--region", REGION]
     if signed is not None:
         line += ["--cert", str(signed.directory / "broker.crt"), "--key", str(signed.directory / "broker.key")]
     keys = {"ROOT_ACCESS_KEY": ACCESS_KEY, "ROOT_SECRET_KEY": SECRET_KEY}

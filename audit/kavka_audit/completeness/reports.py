@@ -5,7 +5,7 @@
                  "unplaced": 0}]}
 
 `tier` is `producer` or `consumer`; `name` is the consumer's group, or whatever a producer calls itself. `instance` is
-drawn anew by each process, and `sequence` counts its reports from 0: a report that stands twice counts once, and one
+drawn again by each process, and `sequence` counts its reports from 0: a report that stands twice counts once, and one
 that is not there is seen. `ranges` are offsets, first and last, that were written and acknowledged, or read, since the
 report before; `unplaced` are records whose offsets the client did not learn.
 """

@@ -2,7 +2,7 @@
 
 The sender is a broker of the cluster.
 
-- The state of a share partition that has one already begins anew: at this offset, and with nothing acknowledged.
+- The state of a share partition that has one already begins again: at this offset, and with nothing acknowledged.
 - A state epoch below the known one is FENCED_STATE_EPOCH.
 - A broker that does not lead the share partition's part of `__share_group_state` is NOT_COORDINATOR; while it reads
   that, it is COORDINATOR_LOAD_IN_PROGRESS. A partition that does not exist is UNKNOWN_TOPIC_OR_PARTITION.

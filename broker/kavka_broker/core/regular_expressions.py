@@ -4,7 +4,7 @@ An expression is matched against names that clients choose, while everybody else
 tries one way after the other, so that `(a+)+b` may take years; RE2 keeps the set of all states that a text may have
 led to. What such a machine cannot match (back references, looking around) is refused.
 
-Kafka reads some of these expressions with java.util.regex. RE2 reads the same syntax, but for classes within classes
+Kafka reads some of these expressions with java.util.regex. RE2 reads the same syntax, except classes within classes
 (`[a[b]]`, `[a&&b]`), which are refused rather than read in another way. `.` does not match `\\n`; in Java it matches no
 other end of a line either. Others Kafka reads with RE2/J, which reads what RE2 does.
 """

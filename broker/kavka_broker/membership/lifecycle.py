@@ -1,7 +1,7 @@
 """A broker joins its cluster, stays in it, and leaves it.
 
     register        a new incarnation; the controller gives it an epoch, and it is fenced
-    catch up        until the own image holds that registration
+    catch up        until its image holds that registration
     unfenced        by a heartbeat that says so; from here on it may lead and stand in in-sync sets
     (heartbeats)    each `broker.heartbeat.interval.ms`, and at once when there is something to say
     step aside      heartbeats that want to be fenced, while the disk takes nothing and others can lead

@@ -7,9 +7,9 @@ lost leaders once a second). So an answer about leaders waits while somebody is 
 of the suspect, until a connection to it stands again, or for `DOUBT_MS_MAX`. A broker that stops in a controlled way is
 fenced before its connections break, and is not suspected.
 
-As long as all connections stand nobody waits, but for the turns of the loop in which a loss that has arrived already is
-heard. A process that is killed closes its connections in the order in which they were opened, and ours were among the
-first: what its clients notice has been said to us before, though the loop may come to it later.
+As long as all connections stand no answer waits, except for the turns of the loop in which a loss that has arrived
+already is heard. A process that is killed closes its connections in the order in which they were opened, and ours
+were among the first: what its clients notice has been said to us before, though the loop may come to it later.
 
 This delays answers and never changes one: nothing depends on it but the length of the gap.
 """

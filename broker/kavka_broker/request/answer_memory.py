@@ -62,7 +62,7 @@ class Making:
 
 
 class Held:
-    """What a connection has not taken yet of its long answers."""
+    """Long answers, as far as a connection has not taken them yet."""
 
     __slots__ = ("_close", "_memory", "_since_ms", "_taken_bytes", "size_bytes")
 

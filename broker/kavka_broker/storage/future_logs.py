@@ -1,6 +1,6 @@
 """Copies of logs on their way into another log directory (KIP-113): `orders-3.<id>-future`.
 
-A copy is a log like any other, but for its name, which nobody looks up. When its broker stops, in whatever way, it
+A copy is a log like any other, except for its name, which nobody looks up. When its broker stops, in whatever way, it
 stays as it is: the next start finds it, checks every batch of it and goes on. What it holds may have been cut off the
 log meanwhile, so both are compared by leader epochs first, as a follower compares its log with its leader's.
 """

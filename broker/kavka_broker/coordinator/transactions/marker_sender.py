@@ -5,7 +5,7 @@
               └ the topic is gone: nothing is left to mark
 
 An entry is worth sending as long as its shard serves and the transaction stands where it stood: a coordinator that has
-lost its partition, and gained it again, sends the markers anew under its new epoch (KAFKA-16352).
+lost its partition, and gained it again, sends the markers again under its new epoch (KAFKA-16352).
 """
 
 import asyncio

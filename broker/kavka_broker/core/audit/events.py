@@ -1,6 +1,6 @@
 """What happens to clients, counted by window: one update of a dict each time, one event a kind in each window.
 
-A refused client may ask again a thousand times a second. All that is told of it within a window is the same but for the
+A refused client may ask again a thousand times a second. All that is told of it within a window is the same except the
 moment, so one event tells how often it happened.
 
 A window has room for so many kinds. What is beyond is counted by its operation alone, under OTHERS: its number is told,

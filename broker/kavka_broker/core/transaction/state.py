@@ -2,7 +2,7 @@
 
 A coordinator never changes what it knows before the log has it: a command makes the next `Standing`, which is pending
 until its record is committed, and only then becomes the present one. Until then nothing else may begin on the id. So
-what the coordinator knows is always what another one would read in its log, but for the last epoch, which no record
+what the coordinator knows is always what another one would read in its log, except the last epoch, which no record
 has: a producer that asks again for an epoch after its coordinator has moved is told that it is fenced.
 """
 

@@ -15,7 +15,7 @@ Sessions are bounded by `max.incremental.fetch.session.cache.slots`. When all ar
 that was idle longest, if that is two minutes or more; otherwise the client gets no session and goes on without. A
 follower, which would have to name a thousand partitions a thousand times a second, takes the place of a consumer. All
 together remember at most `PARTITIONS_MAX` partitions, and `NAMES_BYTES_MAX` of names: a client may name any number of
-them, as long as it likes, also such as do not exist. A session that would need more ends, and its client goes on
+them, as long as it likes, also those that do not exist. A session that would need more ends, and its client goes on
 without.
 """
 
