@@ -92,7 +92,16 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             },
         ),
     ),
-    "consumers": (OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerFetchTest", 18),),
+    "consumers": (
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerAssignTest", 18),
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerCommitTest", 25),
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerFetchTest", 18),
+    ),
+    "consumers in groups": (
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerCallbackTest", 19),
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerCloseTest", 4),
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerSubscriptionTest", 31),
+    ),
     "groups": (
         OwnTests("kafka.server.JoinGroupRequestTest", 1),
         OwnTests("kafka.server.SyncGroupRequestTest", 1),
