@@ -2,12 +2,14 @@
 
 import asyncio
 from collections import Counter
+from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
+from kavka_broker.core.group import image as image_module
 from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.state import MEMBER_BYTES, GroupState
@@ -135,6 +137,56 @@ def test_assignments_take_room_too() -> None:
             world.shard.sync(f"g{number}", Sync(given, 1, member_id, None, None, None, share))
             told[given.result().error_code if given.done() else -1] += 1
         assert told == {ErrorCode.NONE: ROOM_MIB // 4 - 1, ErrorCode.COORDINATOR_NOT_AVAILABLE: 1}
+
+    play(scenario)
+
+
+# --- texts of offsets -------------------------------------------------------------------------------------------------
+
+
+def test_names_of_groups_and_metadata_of_offsets_take_a_bounded_number_of_bytes(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(image_module, "TEXTS_BYTES_MAX", MIB)
+
+    async def scenario() -> None:
+        world = World(offset_metadata_max_bytes=MIB)
+        long, taken = "m" * 32_000, 0
+        for number in range(10):
+            commits = [Commit("t", 0, 7, metadata=long)]
+            with suppress(BrokerError):
+                (error,), _ = world.shard.commit(f"g{number}", -1, "", None, commits, -1, 8)
+                taken += error is ErrorCode.NONE
+        assert taken == MIB // (4 * 32_002)
+        assert world.shard.commit("g0", -1, "", None, [Commit("t", 1, 7, metadata=long)], -1, 8) == (
+            [ErrorCode.OFFSET_METADATA_TOO_LARGE],
+            None,
+        )
+        assert commit(world, "g0", 8, topic="u")[0] == [ErrorCode.NONE], "without metadata offsets go on"
+        assert commit(world, "another", 8)[0] == [ErrorCode.NONE]
+        with pytest.raises(BrokerError) as refused:
+            commit(world, "n" * 32_000, 8)
+        assert refused.value.code == ErrorCode.POLICY_VIOLATION
+        world.shard.delete_group("g1")
+        assert world.shard.commit("g0", -1, "", None, [Commit("t", 1, 7, metadata=long)], -1, 8)[0] == [ErrorCode.NONE]
+
+    play(scenario)
+
+
+def test_what_is_staged_and_deleted_gives_its_room_back() -> None:
+    async def scenario() -> None:
+        world = World()
+        whole = world.shard.image.texts_room_bytes
+        staged = [Commit("t", index, 7, metadata="m" * 100) for index in range(3)]
+        world.shard.staging.stage("g", (5, 0), staged)
+        world.shard.staging.stage("g", (5, 0), staged[:1])
+        assert world.shard.image.texts_room_bytes == whole - 4 * (1 + 300)
+        world.shard.staging.end_transaction(5, None, commits=True)
+        assert world.shard.image.texts_room_bytes == whole - 4 * (1 + 300)
+        commit(world, "g", 8)
+        assert world.shard.image.texts_room_bytes == whole - 4 * (1 + 200)
+        world.shard.delete_group("g")
+        assert world.shard.image.texts_room_bytes == whole
 
     play(scenario)
 

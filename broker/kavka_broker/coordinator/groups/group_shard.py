@@ -35,7 +35,7 @@ from kavka_broker.core.group.offsets import (
     CommittingGroup,
     Offsets,
     check_committer,
-    commit_record,
+    commit_records,
 )
 from kavka_broker.core.group.records import KeyedRecord, batch_of, offset_tombstone
 from kavka_broker.core.group.settings import GroupSettings
@@ -182,14 +182,8 @@ class Shard:
             check_committer(group, generation, member_id, instance_id)
             if generation >= 0:
                 self.classics.keep_alive(group, member_id)
-        now_ms = self._clock.now_ms()
-        errors, records = [], []
-        for commit in commits:
-            try:
-                records.append(commit_record(group_id, commit, retention_ms, self._settings, now_ms))
-                errors.append(ErrorCode.NONE)
-            except BrokerError as error:
-                errors.append(error.code)
+        now_ms, room_bytes = self._clock.now_ms(), self.image.texts_room_bytes
+        errors, records = commit_records(group_id, commits, retention_ms, self._settings, now_ms, room_bytes)
         return errors, self._append(group_id, records) if records else None
 
     def _committing(self, group_id: str, generation: int, version: int) -> ClassicGroup:

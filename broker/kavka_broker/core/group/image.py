@@ -13,7 +13,7 @@ from kavka_broker.core.consumer_group.records import replay as replay_consumer_g
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.offsets import AnyGroup, Offsets
 from kavka_broker.core.group.persistence import restore
-from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX
+from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, TEXTS_BYTES_MAX, text_bytes
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.share_group.records import KEYS as SHARE_GROUP_KEYS
@@ -46,10 +46,16 @@ class GroupImage:
         self.share_groups: dict[str, ShareGroup] = {}  # none of them is in the two others
         self.streams_groups: dict[str, StreamsGroup] = {}  # nor is one of these in the three
         self._offsets: dict[str, Offsets] = {}
+        self._texts_bytes = 0  # of the names in `_offsets`, and of the metadata
         self.staged = Staged()
 
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
+
+    @property
+    def texts_room_bytes(self) -> int:
+        """What names of groups with offsets, and metadata of offsets, may grow by."""
+        return max(0, TEXTS_BYTES_MAX - self._texts_bytes - self.staged.texts_bytes)
 
     @staticmethod
     def type_of(group: AnyGroup) -> str:
@@ -94,6 +100,9 @@ class GroupImage:
         if len(self.groups) + newer >= GROUPS_PER_PARTITION_MAX:
             problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+        if text_bytes(group_id) > self.texts_room_bytes:
+            problem = f"names of groups and metadata of offsets take the {TEXTS_BYTES_MAX} bytes that they may take"
+            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
     def stage(self, producer_id: int, offset: StagedOffset) -> None:
         """Keep an offset of an open transaction. Its group exists from now on."""
@@ -114,7 +123,7 @@ class GroupImage:
             case OffsetCommitKey(), OffsetCommitValue():
                 if self.find(key.group) is None:
                     self.groups[key.group] = ClassicGroup(key.group)
-                self._offsets.setdefault(key.group, {}).setdefault(key.topic, {})[key.partition] = value
+                self._put_offset(key, value)
 
     def finish_loading(self) -> Iterator[None]:
         """Finish after the whole log was replayed: a group whose record was deleted may still have offsets. A group
@@ -159,16 +168,36 @@ class GroupImage:
         if is_trace and group.group_id not in self._offsets and not self.staged.has_group(group.group_id):
             self.groups.pop(group.group_id, None)
 
+    def _put_offset(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
+        topics = self._offsets.get(key.group)
+        if topics is None:
+            topics = self._offsets[key.group] = {}
+            self._texts_bytes += text_bytes(key.group)
+        partitions = topics.setdefault(key.topic, {})
+        former = partitions.get(key.partition)
+        if former is not None and former.metadata:
+            self._texts_bytes -= text_bytes(former.metadata)
+        if value.metadata:
+            self._texts_bytes += text_bytes(value.metadata)
+        partitions[key.partition] = value
+
     def _forget_offset(self, key: OffsetCommitKey) -> None:
         topics = self._offsets.get(key.group)
         partitions = None if topics is None else topics.get(key.topic)
         if topics is None or partitions is None:
             return
-        partitions.pop(key.partition, None)
+        if (former := partitions.pop(key.partition, None)) is not None:
+            self._texts_bytes -= text_bytes(former.metadata)
         if not partitions:
             del topics[key.topic]
         if not topics:
-            del self._offsets[key.group]
+            self._forget_name(key.group)
+
+    def _forget_name(self, group_id: str) -> None:
+        """Forget a group that has no offset any more."""
+        del self._offsets[group_id]
+        self._texts_bytes -= text_bytes(group_id)
+        assert self._texts_bytes >= 0, self._texts_bytes
 
     def groups_with_offsets(self) -> list[str]:
         return list(self._offsets)
@@ -176,7 +205,11 @@ class GroupImage:
     def take(self, group_id: str, topics: Iterable[str]) -> list[tuple[str, str, list[int]]]:
         """Forget offsets of a group on these topics, which it has: group, topic and partitions of each."""
         offsets = self._offsets.get(group_id, {})
-        taken = [(group_id, topic, list(offsets.pop(topic))) for topic in topics]
+        taken = []
+        for topic in topics:
+            partitions = offsets.pop(topic)
+            self._texts_bytes -= sum(text_bytes(value.metadata) for value in partitions.values())
+            taken.append((group_id, topic, list(partitions)))
         if taken and not offsets:
-            del self._offsets[group_id]
+            self._forget_name(group_id)
         return taken

@@ -7,13 +7,13 @@ being handed out no member may commit: the committer could already have lost its
 Offsets end some time after the group does (KIP-211), never while a client may still want them: see `expired_offsets`.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.checks import member_of, require_generation
 from kavka_broker.core.group.records import KeyedRecord
-from kavka_broker.core.group.settings import GroupSettings
+from kavka_broker.core.group.settings import GroupSettings, text_bytes
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka_broker.core.share_group.state import ShareGroup
@@ -30,7 +30,7 @@ __all__ = [
     "Offsets",
     "check_committer",
     "check_transactional_committer",
-    "commit_record",
+    "commit_records",
     "expired_offsets",
 ]
 
@@ -88,6 +88,29 @@ def check_transactional_committer(
         return
     member_of(group, member_id, instance_id)
     require_generation(group, generation)
+
+
+def commit_records(
+    group_id: str,
+    commits: Sequence[Commit],
+    retention_ms: int,
+    settings: GroupSettings,
+    now_ms: int,
+    room_bytes: int,
+) -> tuple[list[ErrorCode], list[KeyedRecord]]:
+    """An error for each commit, and the records of those that have none. Metadata takes `room_bytes` at most."""
+    errors, records = [], []
+    for commit in commits:
+        size_bytes = text_bytes(commit.metadata or "")
+        try:
+            if size_bytes > room_bytes:
+                raise BrokerError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+            records.append(commit_record(group_id, commit, retention_ms, settings, now_ms))
+            room_bytes -= size_bytes
+            errors.append(ErrorCode.NONE)
+        except BrokerError as error:
+            errors.append(error.code)
+    return errors, records
 
 
 def commit_record(

@@ -22,6 +22,14 @@ GROUPS_PER_PARTITION_MAX = 100_000
 """Groups that one partition of `__consumer_offsets` holds; past this, new ones are refused. Whoever may join may also
 make up names, and each costs memory until its offsets expire."""
 
+TEXTS_BYTES_MAX = 64 * 1024 * 1024
+"""Of the names of groups that have offsets in one partition of `__consumer_offsets`, and of the metadata of those."""
+
+
+def text_bytes(text: str) -> int:
+    """What a text may take: a character has four bytes at most."""
+    return 4 * len(text)
+
 
 @dataclass(frozen=True, slots=True)
 class GroupSettings:

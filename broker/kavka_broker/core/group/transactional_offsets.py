@@ -9,6 +9,7 @@ has read the log, and when (KAFKA-19163).
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from kavka_broker.core.group.settings import text_bytes
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 
@@ -48,6 +49,7 @@ class Staged:
         self._ended: dict[StagedTransaction, None] = {}
         self._holders: dict[Place, dict[StagedTransaction, None]] = {}  # those that have staged an offset, by partition
         self._places: dict[str, dict[Place, None]] = {}  # the partitions with staged offsets, by group
+        self.texts_bytes = 0  # of the names of those groups, and of the metadata of the offsets
 
     def __len__(self) -> int:
         return len(self._open) + len(self._ended)
@@ -58,10 +60,17 @@ class Staged:
         transaction = self._open.get(producer_id)
         if transaction is None:
             transaction = self._open[producer_id] = StagedTransaction(producer_id)
-        transaction.offsets.pop(place, None)
+        former = transaction.offsets.pop(place, None)
+        if former is not None and former.value.metadata:
+            self.texts_bytes -= text_bytes(former.value.metadata)
         transaction.offsets[place] = offset
+        if offset.value.metadata:
+            self.texts_bytes += text_bytes(offset.value.metadata)
         self._holders.setdefault(place, {})[transaction] = None
-        self._places.setdefault(place[0], {})[place] = None
+        if place[0] not in self._places:
+            self._places[place[0]] = {}
+            self.texts_bytes += text_bytes(place[0])
+        self._places[place[0]][place] = None
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
         """Whether a transaction may change this offset."""
@@ -91,7 +100,7 @@ class Staged:
         for place in list(transaction.offsets):
             offset = transaction.offsets.pop(place, None)
             if offset is not None:  # else superseded meanwhile
-                self._forget(place, transaction)
+                self._forget(place, transaction, offset)
                 yield offset
         self._ended.pop(transaction, None)
 
@@ -100,12 +109,14 @@ class Staged:
         place = place_of(key)
         for transaction in list(self._holders.get(place, ())):
             if transaction.offsets[place].log_offset < log_offset:
-                del transaction.offsets[place]
+                offset = transaction.offsets.pop(place)
                 if not transaction.offsets and transaction not in self._ended:
                     del self._open[transaction.producer_id]
-                self._forget(place, transaction)
+                self._forget(place, transaction, offset)
 
-    def _forget(self, place: Place, transaction: StagedTransaction) -> None:
+    def _forget(self, place: Place, transaction: StagedTransaction, offset: StagedOffset) -> None:
+        if offset.value.metadata:
+            self.texts_bytes -= text_bytes(offset.value.metadata)
         holders = self._holders[place]
         del holders[transaction]
         if holders:
@@ -115,6 +126,8 @@ class Staged:
         del places[place]
         if not places:
             del self._places[place[0]]
+            self.texts_bytes -= text_bytes(place[0])
+            assert self.texts_bytes >= 0, self.texts_bytes
 
     def __iter__(self) -> Iterator[tuple[int, StagedOffset]]:
         """Producer ids and what they have staged."""
