@@ -62,7 +62,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/groups/test_streams_groups_agree.py": 24,
     "tests/conformance/kafka_own/test_kafka_own.py::test_administration": 70,
     "tests/conformance/kafka_own/test_kafka_own.py::test_consumers": 60,
-    "tests/conformance/kafka_own/test_kafka_own.py::test_consumers_in_groups": 60,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_consumers_in_groups": 90,
     "tests/conformance/kafka_own/test_kafka_own.py::test_groups": 67,
     "tests/conformance/kafka_own/test_kafka_own.py::test_migration": 61,
     "tests/conformance/kafka_own/test_kafka_own.py::test_new_groups": 110,

@@ -98,8 +98,10 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerFetchTest", 18),
     ),
     "consumers in groups": (
+        OwnTests(f"{CLIENTS}.consumer.ConsumerTopicCreationTest", 8),
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerCallbackTest", 19),
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerCloseTest", 4),
+        OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerPollTest", 24),
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerSubscriptionTest", 31),
     ),
     "groups": (
