@@ -65,14 +65,16 @@ class Taken(NamedTuple):
     missed: int
 
 
-def ingest(lake: Lake, trail: Trail, intake: Intake = EVENTS) -> Iterator[Ingested]:
-    """Take in what is new; gives what was read so far for each file. At the end all files are written."""
+def ingest(lake: Lake, trail: Trail, intake: Intake = EVENTS, rows_max: int | None = None) -> Iterator[Ingested]:
+    """Take in what is new, `rows_max` rows a file and a batch more; gives what was read so far for each file. At the
+    end all files are written.
+    """
     so_far = Ingested()
-    for partition, begun, until in spans(lake, trail, intake):
+    for partition, begun, until in spans(lake, trail, intake, rows_max):
         first = begun
         while first < until:
             part = lake.place(trail.topic_id, partition, first, until, intake.name).with_suffix(PART)
-            taken = take(trail, (partition, first, until), part, intake)
+            taken = take(trail, (partition, first, until), part, intake, rows_max=rows_max)
             settle(lake, trail.topic_id, taken, part, so_far, intake)
             yield so_far
             first = taken.until
@@ -90,11 +92,19 @@ def spans(lake: Lake, trail: Trail, intake: Intake = EVENTS, rows_max: int | Non
             first = until
 
 
-def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS, links: Links | None = None) -> Taken:
+def take(
+    trail: Trail,
+    span: Range,
+    part: Path,
+    intake: Intake = EVENTS,
+    links: Links | None = None,
+    rows_max: int | None = None,
+) -> Taken:
     """Read records of a partition and write their rows into a file. Ends early where they have very many; with `links`
     also before records that were deleted meanwhile, so that these stand first in the next file.
     """
     partition, first, until = span
+    most = ROWS_MAX if rows_max is None else rows_max
     with Taking(intake, partition, first, trail.begin, part, links) as taking:
         taking.miss_deleted(until)
         if taking.following < until:
@@ -103,7 +113,7 @@ def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS, links: 
                     until = taking.following
                     break
                 taking.add(batch, until)
-                if taking.rows >= ROWS_MAX:
+                if taking.rows >= most:
                     until = taking.following
                     break
         if links is not None and taking.is_before_hole(until):

@@ -87,23 +87,29 @@ def threads_max(config: BrokerConfig) -> int:
     return THREADS_MAX + SYNCS_PER_DIRECTORY_MAX * len(config.log_dirs)
 
 
-async def serve(config: BrokerConfig, world: World = REAL) -> None:
-    """Run a node until it is told to stop. A failed assertion ends the process."""
-    crash = Crash(config)
+async def serve(
+    config: BrokerConfig,
+    world: World = REAL,
+    *,
+    make_server: Callable[..., Any] = Server,
+    make_crash: Callable[[BrokerConfig], Any] = Crash,
+) -> None:
+    """Run a node until it gets a signal. A failed assertion ends the process."""
+    crash = make_crash(config)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(partial(failed_on_loop, crash))
     loop.set_default_executor(ThreadPoolExecutor(threads_max(config), "blocking"))
     try:
-        await _serve(config, crash, world)
+        await _serve(config, crash, world, make_server)
     except AssertionError as error:
         crash(error)
 
 
-async def _serve(config: BrokerConfig, crash: Crash, world: World) -> None:
+async def _serve(config: BrokerConfig, crash: Crash, world: World, make_server: Callable[..., Server]) -> None:
     gc.collect()
     gc.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
-    server = Server(config, crash, world, failed_assertions_total=crash.failed_total)
+    server = make_server(config, crash, world, failed_assertions_total=crash.failed_total)
     crash.facts = server.facts
     server.watchdog.watch(asyncio.get_running_loop())
     starting = asyncio.create_task(server.start(), name="start")

@@ -9,7 +9,6 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from kavka_audit.lake import writing
 from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested, ingest
@@ -201,32 +200,27 @@ class Died(Exception):
 
 
 @pytest.mark.parametrize("point", ["lines", "parquet", "settled"])
-def test_a_run_that_dies_leaves_nothing_twice_and_nothing_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, point: str
-) -> None:
-    monkeypatch.setattr("kavka_audit.lake.ingest.ROWS_MAX", 2)
-    whole, settle = writing.write, Lake.settle
+def test_a_run_that_dies_leaves_nothing_twice_and_nothing_out(tmp_path: Path, point: str) -> None:
     count = 0
 
-    def dying(lake: Lake, part: Path, place: Path) -> None:
-        nonlocal count
-        count += "entries" in str(place)
-        if count == 2 and point != "settled":
-            if point == "lines":
-                part.unlink()
-                (part.parent / f"{part.name}.others.lines.part").write_text("{")
-            raise Died
-        settle(lake, part, place)
-        if count == 2:
-            raise Died
+    class Dying(Lake):
+        def settle(self, part: Path, place: Path) -> None:
+            nonlocal count
+            count += "entries" in str(place)
+            if count == 2 and point != "settled":
+                if point == "lines":
+                    part.unlink()
+                    (part.parent / f"{part.name}.others.lines.part").write_text("{")
+                raise Died
+            super().settle(part, place)
+            if count == 2:
+                raise Died
 
-    trail = kept(6)
-    monkeypatch.setattr(Lake, "settle", dying)
-    with pytest.raises(Died):
-        taken_in(tmp_path, trail)
-    monkeypatch.setattr(Lake, "settle", settle)
-    assert whole is writing.write
-    lake, _ = taken_in(tmp_path, trail)
+    trail, dying = kept(6), Dying(tmp_path)
+    with pytest.raises(Died), dying.held(CLUSTER):
+        list(ingest(dying, trail, rows_max=2))
+    assert count == 2
+    lake, _ = taken_in(tmp_path, trail, rows_max=2)
     assert [place for _, place, _ in rows(lake)] == list(range(7))
     assert not list(tmp_path.rglob("*.part"))
 
@@ -255,10 +249,9 @@ def test_a_lake_that_is_no_directory_is_refused(tmp_path: Path) -> None:
         pass
 
 
-def test_files_have_a_bounded_size(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_audit.lake.ingest.ROWS_MAX", 2)
+def test_files_have_a_bounded_size(tmp_path: Path) -> None:
     lake = Lake(tmp_path)
     with lake.held(CLUSTER):
-        counts = [so_far.records for so_far in ingest(lake, kept(4))]
+        counts = [so_far.records for so_far in ingest(lake, kept(4), rows_max=2)]
     assert counts == [2, 4, 5]
     assert Ingested().records == 0

@@ -21,10 +21,9 @@ def of_days(days: int) -> Kept:
 
 
 @pytest.fixture
-def lake(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Lake:
+def lake(tmp_path: Path) -> Lake:
     """A lake with a file for each of forty days."""
-    monkeypatch.setattr("kavka_audit.lake.ingest.ROWS_MAX", 1)
-    return taken_in(tmp_path, of_days(40))[0]
+    return taken_in(tmp_path, of_days(40), rows_max=1)[0]
 
 
 def gaps(lake: Lake) -> list[tuple[str, int]]:
@@ -41,12 +40,11 @@ def test_old_files_leave_and_are_no_gap(lake: Lake) -> None:
     assert keep_lately(lake, NOW_MS, 20) == 0
 
 
-def test_an_entry_that_is_missing_after_the_cut_is_a_gap(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_audit.lake.ingest.ROWS_MAX", 1)
+def test_an_entry_that_is_missing_after_the_cut_is_a_gap(tmp_path: Path) -> None:
     trail = of_days(40)
     found = [record for record in trail.records[0] if record.offset != 30]
     trail.records[0] = [record._replace(offset=place) for place, record in enumerate(found)]
-    lake, _ = taken_in(tmp_path, trail)
+    lake, _ = taken_in(tmp_path, trail, rows_max=1)
     keep_lately(lake, NOW_MS, 30)
     assert gaps(lake) == [("missing", 1)]
 

@@ -153,11 +153,11 @@ def chain_of(node: int, happenings: Iterable[At], epoch: int = 1) -> tuple[Chain
     return chain, entries
 
 
-def taken_in(directory: Path, trail: Kept) -> tuple[Lake, Ingested]:
-    """A lake that has taken in the trail."""
+def taken_in(directory: Path, trail: Kept, rows_max: int | None = None) -> tuple[Lake, Ingested]:
+    """A lake that has taken in the trail, with so many rows a file."""
     lake = Lake(directory)
     with lake.held(CLUSTER):
-        so_far = [Ingested(), *ingest(lake, trail)][-1]
+        so_far = [Ingested(), *ingest(lake, trail, rows_max=rows_max)][-1]
     assert so_far.files or not so_far.records
     return lake, so_far
 

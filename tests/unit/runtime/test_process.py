@@ -2,6 +2,7 @@
 
 import asyncio
 import errno
+import gc
 import logging
 import os
 import resource
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from types import SimpleNamespace
 
@@ -44,6 +45,16 @@ def test_a_start_imports_nothing_that_only_a_scrape_needs() -> None:
     assert ran.stdout.strip() == "[]"
 
 
+@pytest.fixture
+def restored() -> Iterator[None]:
+    """Give the interpreter back what a node sets for its whole process."""
+    before = gc.get_threshold(), sys.getswitchinterval()
+    yield
+    gc.unfreeze()
+    gc.set_threshold(*before[0])
+    sys.setswitchinterval(before[1])
+
+
 NEEDED = {"node.id": "1", "process.roles": "broker", "controller.listener.names": "CONTROLLER"}
 
 
@@ -63,6 +74,7 @@ class Started:
         """Nor here."""
 
 
+@pytest.mark.usefixtures("restored")
 def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monkeypatch: pytest.MonkeyPatch) -> None:
     """That holds the loop for two seconds where there are 100,000 of them, just as the node begins to serve."""
     done: list[str] = []
@@ -80,9 +92,7 @@ def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monk
 
     collector = SimpleNamespace(collect=lambda: done.append("collect"), freeze=freeze, set_threshold=lambda *_: None)
     monkeypatch.setattr(process, "gc", collector)
-    monkeypatch.setattr(process, "Server", Noted)
-    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
-    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a"})))
+    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a"}), make_server=Noted))
     assert done == ["collect", "start", "freeze", "SIGTERM"]
 
 
@@ -93,7 +103,8 @@ def test_a_collection_looks_at_few_objects_and_at_all_hardly_ever() -> None:
     assert young * old * all_of_them >= 250_000_000
 
 
-def test_a_thread_is_left_where_all_log_directories_hang(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("restored")
+def test_a_thread_is_left_where_all_log_directories_hang() -> None:
     """However few processors there are: the metadata log is synced by one."""
     goes_on, answers = threading.Event(), list[str]()
     hanging = 3 * SYNCS_PER_DIRECTORY_MAX
@@ -107,10 +118,7 @@ def test_a_thread_is_left_where_all_log_directories_hang(monkeypatch: pytest.Mon
             await asyncio.gather(*waiting)
             os.kill(os.getpid(), signal.SIGTERM)
 
-    monkeypatch.setattr(process, "gc", SimpleNamespace(collect=int, freeze=int, set_threshold=lambda *_: None))
-    monkeypatch.setattr(process, "Server", Hanging)
-    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
-    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a,/b,/c"})))
+    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a,/b,/c"}), make_server=Hanging))
     assert answers == ["synced"]
 
 
@@ -142,9 +150,8 @@ def test_a_broken_invariant_in_a_callback_ends_the_process() -> None:
     assert [str(one) for one in crashes] == ["broken"]
 
 
-def test_an_assertion_that_fails_at_the_start_ends_the_process_without_a_clean_stop(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.mark.usefixtures("restored")
+def test_an_assertion_that_fails_at_the_start_ends_the_process_without_a_clean_stop() -> None:
     """A clean stop would say of the logs that they are as they should be."""
     done: list[str] = []
 
@@ -169,12 +176,9 @@ def test_an_assertion_that_fails_at_the_start_ends_the_process_without_a_clean_s
             done.append(str(error))
             raise Ended
 
-    monkeypatch.setattr(process, "Server", Broken)
-    monkeypatch.setattr(process, "Crash", Crash)
-    monkeypatch.setattr("sys.setswitchinterval", lambda _: None)
-    monkeypatch.setattr(process, "gc", SimpleNamespace(collect=lambda: None, set_threshold=lambda *_: None))
+    config = BrokerConfig.parse({**NEEDED, "log.dirs": "/a"})
     with pytest.raises(Ended):
-        asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a"})))
+        asyncio.run(process.serve(config, make_server=Broken, make_crash=Crash))
     assert done[0] == "broken"
 
 
