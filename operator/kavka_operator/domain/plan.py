@@ -17,7 +17,7 @@ from kavka_operator.api.quota import AnyEntity
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Condition
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.name_lists import counted, some
-from kavka_operator.domain.quota_entities import entity_text
+from kavka_operator.domain.quota_entities import entity_text, limit_text
 
 
 @dataclass(frozen=True, slots=True)
@@ -77,7 +77,7 @@ class AlterQuota:
     remove: tuple[str, ...] = ()
 
     def __str__(self) -> str:
-        words = [f"{key}={spell(value)}" for key, value in self.set.items()]
+        words = [f"{key}={limit_text(key, value)}" for key, value in self.set.items()]
         words += [f"no {key}" for key in self.remove]
         return f"set {', '.join(words)} for {entity_text(self.entity)}"
 

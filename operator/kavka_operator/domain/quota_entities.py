@@ -5,10 +5,12 @@ a type of its own (`api/quota.py` makes one of what a resource says).
 """
 
 from collections.abc import Mapping
+from datetime import UTC, datetime
 
 from kavka_broker.core.quota.entity import DEFAULT, Default, Entity, IpEntity, Part, Prefix
-from kavka_broker.core.quota.entity_limits import PREFIX, prefixed
+from kavka_broker.core.quota.entity_limits import OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS, PREFIX, prefixed
 from kavka_broker.core.quota.resolve import seen
+from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
 
 
@@ -54,3 +56,10 @@ def entity_text(entity: AnyEntity) -> str:
 def _quoted(name: str) -> str:
     plain = name and name != "<default>" and not any(character in name for character in ' "=')
     return name if plain else f'"{name}"'
+
+
+def limit_text(key: str, value: float) -> str:
+    """The value of one of Kafka's keys of quotas for a person: an amount, or the moment of an override."""
+    if key in (OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS):
+        return f"{datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
+    return spell(value)

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Mapping
 from datetime import datetime, timedelta
 
 from kavka_operator.api.kinds import Managed
-from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.resource import MESSAGE_LENGTH_MAX, Correction
 from kavka_operator.api.topic import Topic
@@ -18,6 +17,7 @@ from kavka_operator.domain.access_rules import owned
 from kavka_operator.domain.name_lists import some
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.domain.plan import AlterQuota, AlterTopic, CreateAcls, KafkaPlan, SetCredential
+from kavka_operator.domain.quota_entities import limit_text
 
 TOLD_FOR = timedelta(hours=1)
 KEYS_TOLD_MAX = 20
@@ -106,4 +106,4 @@ def _of_limits(entity: AnyEntity, known: Mapping[str, float], plan: KafkaPlan, s
                 was = there.get(key)
                 if was != known[key]:
                     now = action.set.get(key)
-                    yield _put_back(key, None if was is None else spell(was), None if now is None else spell(now))
+                    yield _put_back(key, *(None if value is None else limit_text(key, value) for value in (was, now)))

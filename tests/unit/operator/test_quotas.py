@@ -133,6 +133,9 @@ def test_an_override_begins_and_ends_by_itself() -> None:
         assert target_values(wanted, 1, moment) == beside, "the brokers have it before it begins"
     during = reconcile(wanted, beside, 1, NOW)
     assert not during.actions
+    (begun,) = reconcile(wanted, usual, 1, NOW).actions
+    moments = "kavka_override_from_ms=2026-11-21T12:00:00Z, kavka_override_until_ms=2026-11-21T13:00:00Z"
+    assert str(begun) == f"set kavka_override_producer_byte_rate=5Mi, {moments} for client-id=etl"
     assert during.words[0].message == "override until 2026-11-21T13:00:00Z: backfill of October"
     over = wanted.replaced({"status": wanted.status.replaced({"applied": beside})})
     assert reconcile(over, beside, 1, NOW + timedelta(hours=1)).actions == (
