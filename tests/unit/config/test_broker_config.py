@@ -1,15 +1,21 @@
 """A broker's configuration: what a file comes to, and which files are refused."""
 
+from typing import Any, cast
+
 import pytest
 
-from kavka_broker.core.config.broker import BrokerConfig
+from kavka_broker.core.config.broker import THROTTLE_KEYS, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.listeners import Listener, protocol_map
 from kavka_broker.core.config.topic import LogConfig, check_topic_config, with_overrides
+from kavka_broker.core.metadata.image.configs import Configs
+from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
 from kavka_broker.core.raft.voters import static_voters
+from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from tests.support.cluster import PROPERTIES
 
 HOUR_MS = 3_600_000
+BROKER = 4
 
 
 def parse(**settings: str) -> BrokerConfig:
@@ -27,6 +33,21 @@ def test_defaults_are_kafkas() -> None:
     assert config["log.segment.bytes"] == 1 << 30
     assert config.log_config.retention_ms == 7 * 24 * HOUR_MS
     assert config["auto.create.topics.enable"] is True
+
+
+@pytest.mark.parametrize("name", THROTTLE_KEYS)
+def test_a_throttle_in_the_file_holds_until_it_is_altered(name: str) -> None:
+    configs = Configs()
+    effective = EffectiveConfig(parse(**{name: "5"}), configs)
+
+    def value() -> Any:
+        return cast("Any", effective.broker)[name]
+
+    assert value() == 5
+    configs.replay(ConfigRecord(BROKER, "", name, "7"))
+    assert value() == 7
+    configs.replay(ConfigRecord(BROKER, "", name, None))
+    assert value() == 5
 
 
 def test_what_is_missing_is_named() -> None:

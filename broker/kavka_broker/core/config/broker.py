@@ -100,7 +100,8 @@ KAVKA_KEYS: Final = {
     ),
 }
 
-#: Throttles of replication: altered while a broker runs, and never part of its file (KIP-73). Shown once they are set.
+#: Throttles of replication: altered while a broker runs (KIP-73). Apache Kafka passes over one in a broker's file; here
+#: it holds, until it is altered. Shown once they are set.
 THROTTLE_KEYS: Final = {
     name: Definition(
         name, ConfigType.LONG, LONG_MAX, check=Range(0), mode=Mode.CLUSTER_WIDE, internal=True, served=True
