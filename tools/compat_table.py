@@ -74,11 +74,10 @@ NOTES = """\
 - A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
   kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
   (docs/adr/0040).
-- Share groups (KIP-932) are experimental: a new cluster has share.version 0 (1 in Apache Kafka 4.3), and requests of
-  share groups are UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature share.version=1`. A member that
-  waits for partitions heartbeats sooner than in Apache Kafka, as one of a consumer group does (docs/adr/0040). An
-  assignment that gives nothing to anybody does not begin group.share.assignment.interval.ms, so that a group of which
-  partitions come to be known is assigned them at once; its epochs may be one or two ahead of those in Apache Kafka.
+- Share groups (KIP-932): a member that waits for partitions heartbeats sooner than in Apache Kafka, as one of a
+  consumer group does (docs/adr/0040). An assignment that gives nothing to anybody does not begin
+  group.share.assignment.interval.ms, so that a group of which partitions come to be known is assigned them at once;
+  its epochs may be one or two ahead of those in Apache Kafka.
   One request of a share session is served at a time, another meanwhile is INVALID_SHARE_SESSION_EPOCH, and an answer
   names 1,000 partitions with an error at most. A partition's leader writes down where a group begins before it serves
   it, and the start with each acknowledgement: START-OFFSET of kafka-share-groups may be ahead of Apache Kafka's, and

@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterable, Iterator
 from random import Random
 from typing import Any, Final
 
-from kavka_broker.core.metadata.image.features import SHARE_VERSION
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
 from kavka_broker.core.share_group.state import ShareGroup
 from kavka_broker.peers import Unreachable
@@ -46,8 +45,6 @@ from kavka_broker.protocol.messages.share_acknowledge_response import ShareAckno
 from kavka_broker.protocol.messages.share_fetch_response import ShareFetchResponse
 from kavka_broker.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kavka_broker.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.sim.clients import ANSWER_MS, Admin, Client
 from tests.sim.deliveries import ACCEPT, DELIVERIES_MAX, REJECT, RELEASE, RENEW, Asked, Deliveries, Delivery, Source
 from tests.sim.grouped import ELSEWHERE, Again, Grouped
@@ -355,12 +352,8 @@ class Sharers(Workload):
         # The share coordinator prunes this log; `replays` judges whether what is left says the same.
         self.simulation.trims[SHARE_STATE_TOPIC] = Trim(is_any=True)
         await admin.create(READ, READ_PARTITIONS, self.shape.replication_factor)
-        upgrade = UpdateFeaturesRequest(1_000, [FeatureUpdateKey(SHARE_VERSION, 1)])
         config = AlterableConfig("share.auto.offset.reset", 0, "earliest")
         configs = IncrementalAlterConfigsRequest([AlterConfigsResource(GROUP_RESOURCE, SHARE_GROUP, [config])])
-        while not all(node.is_serving and node.broker.metadata.features.level(SHARE_VERSION) for node in self._nodes):
-            await admin.ask_any(upgrade, UpdateFeaturesResponse)
-            await admin.pause()
         while True:
             answer = await admin.ask_any(configs, IncrementalAlterConfigsResponse)
             if isinstance(answer, IncrementalAlterConfigsResponse) and not answer.responses[0].error_code:

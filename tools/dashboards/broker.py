@@ -190,6 +190,44 @@ GROUPS: Final = Row(
     ),
 )
 
+SHARE_GROUPS: Final = Row(
+    "Share groups",
+    (
+        Panel(
+            "Records that wait",
+            "Offsets between the start of a group and the end of a topic, those that members hold among them.",
+            (
+                Query(
+                    f"topk(10, sum by (group, topic) (kavka_share_group_waiting_records{{{NODES}}}))",
+                    "{{group}} on {{topic}}",
+                ),
+            ),
+        ),
+        Panel(
+            "Age of the oldest record",
+            "Of those that a group is not done with.",
+            (
+                Query(
+                    f"topk(10, max by (group, topic) (kavka_share_group_oldest_record_seconds{{{NODES}}}))",
+                    "{{group}} on {{topic}}",
+                ),
+            ),
+            "s",
+        ),
+        Panel(
+            "Delivered again, and given up",
+            "Records a second: redelivered ones were released or not acknowledged in time, archived ones nobody gets.",
+            (
+                Query(
+                    "topk(10, sum by (group, topic, event) "
+                    f"(rate(kavka_share_group_records_total{{{NODES}}}[$__rate_interval])))",
+                    "{{group}} on {{topic}}: {{event}}",
+                ),
+            ),
+        ),
+    ),
+)
+
 ROOM: Final = Row(
     "What may run out",
     (
@@ -398,6 +436,6 @@ BROKER: Final = Dashboard(
         Variable("cluster", "label_values(kavka_broker_info, cluster)", is_many=False),
         Variable("broker", 'label_values(kavka_broker_info{cluster="$cluster"}, instance)'),
     ),
-    (HEALTH, TRAFFIC, REQUESTS, GROUPS, ROOM, REPLICATION, TRANSACTIONS),
+    (HEALTH, TRAFFIC, REQUESTS, GROUPS, SHARE_GROUPS, ROOM, REPLICATION, TRANSACTIONS),
     MARKS,
 )

@@ -70,7 +70,6 @@ async def begin_all(
 ) -> dict[Place, Begun]:
     """Take what a member says of partitions' records: no fetch acquires them meanwhile, and none could have before."""
     fetches = broker.as_broker.sharing.fetches
-    may_renew = renews and fetches.settings(key.group_id).renew_acknowledge_enable
     begun: dict[Place, Begun] = {}
     refused: dict[tuple[ErrorCode, str | None], BrokerError] = {}
     async for some in broker.slices.in_turns(list(said.items()), PLACES_PER_TURN):
@@ -81,7 +80,7 @@ async def begin_all(
             except BrokerError as error:  # at once, and one for all: a request may name very many
                 begun[place] = refused.setdefault((error.code, error.message), error.as_value())
                 continue
-            tasks[place] = asyncio.ensure_future(_begin(key, leader, of_place, may_renew=may_renew))
+            tasks[place] = asyncio.ensure_future(_begin(key, leader, of_place, may_renew=renews))
         begun |= zip(tasks, await asyncio.gather(*tasks.values()), strict=True)
     return begun
 

@@ -183,7 +183,7 @@ def coordinator_samples(sources: Sources) -> Work[list[Sample]]:
     if sources.transactions is not None:
         found += transaction_samples(sources.transactions, sources.clock.now_ms())
     if sources.sharing is not None:
-        found += yield from share_samples(sources.sharing)
+        found += yield from share_samples(sources.sharing, sources.clock.now_ms())
     if sources.lag is not None:
         found += lag_samples(sources.lag)
     if sources.groups is not None:

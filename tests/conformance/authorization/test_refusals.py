@@ -75,8 +75,7 @@ def guarded(directory: Path, rules: list[AclCreation]) -> Iterator[Both]:
     settings = {"authorizer.class.name": STANDARD, "allow.everyone.if.no.acl.found": "true"}
     settings |= {f"share.coordinator.state.topic.{name}": "1" for name in ("replication.factor", "min.isr")}
     with running_both(directory, settings) as pair:
-        experiments = [FeatureUpdateKey("share.version", 1), FeatureUpdateKey("streams.version", 1)]
-        upgrade = UpdateFeaturesRequest(feature_updates=experiments)
+        upgrade = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("streams.version", 1)])
         assert not ask(pair.kavka.address, upgrade, UpdateFeaturesResponse).error_code
         pair.ask(CreateTopicsRequest([CreatableTopic(TOPIC, 1, 1)]), CreateTopicsResponse)
         for said in pair.ask(CreateAclsRequest([*rules, *RULES]), CreateAclsResponse):

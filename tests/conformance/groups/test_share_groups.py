@@ -66,10 +66,6 @@ class Consumers:
             process.wait()
 
 
-def switch_on(bootstrap: str) -> None:
-    kafka_tool("features", "--bootstrap-server", bootstrap, "upgrade", "--feature", "share.version=1")
-
-
 def begin_at_the_start(bootstrap: str, group: str) -> None:
     setting = ["--add-config", "share.auto.offset.reset=earliest"]
     where = ["--alter", "--entity-type", "groups", "--entity-name", group]
@@ -104,7 +100,6 @@ def lag_of(bootstrap: str, group: str) -> list[str]:
 
 def test_javas_share_consumers_share_a_partition(start: Callable[..., Server], name: str, tmp_path: Path) -> None:
     server = start()
-    switch_on(server.bootstrap)
     create(server.bootstrap, name, 1)
     begin_at_the_start(server.bootstrap, name)
     consumers = Consumers(tmp_path, server.bootstrap, name, name)
@@ -133,7 +128,6 @@ def test_javas_share_consumers_share_a_partition(start: Callable[..., Server], n
 
 def test_the_tools_say_what_they_say_of_apache_kafka(tmp_path: Path) -> None:
     with running_both(tmp_path, ALONE) as both:
-        switch_on(both.kavka.bootstrap)
         ours, theirs = (story(server.bootstrap, tmp_path / str(server.address[1])) for server in both)
         for step, said in ours.items():
             assert said == theirs[step], step
@@ -169,7 +163,6 @@ def story(bootstrap: str, directory: Path) -> dict[str, list[list[str]]]:
 
 def test_a_leader_that_dies_loses_no_record(tmp_path: Path, name: str) -> None:
     with cluster(tmp_path, settings={"share.coordinator.state.topic.num.partitions": "3"}) as nodes:
-        switch_on(nodes.bootstrap)
         create(nodes.bootstrap, name, 1, replicas=3)
         begin_at_the_start(nodes.bootstrap, name)
         consumers = Consumers(tmp_path, nodes.bootstrap, name, name)
@@ -193,7 +186,6 @@ def leader_of(bootstrap: str, topic: str) -> int:
 
 def test_the_files_are_read_by_kafkas_decoder(start: Callable[..., Server], name: str, tmp_path: Path) -> None:
     server = start(share_coordinator_snapshot_update_records_per_snapshot="2")
-    switch_on(server.bootstrap)
     create(server.bootstrap, name, 1)
     begin_at_the_start(server.bootstrap, name)
     consumers = Consumers(tmp_path, server.bootstrap, name, name)

@@ -65,8 +65,6 @@ from kavka_broker.protocol.messages.share_group_describe_request import ShareGro
 from kavka_broker.protocol.messages.share_group_describe_response import ShareGroupDescribeResponse
 from kavka_broker.protocol.messages.share_group_heartbeat_request import ShareGroupHeartbeatRequest
 from kavka_broker.protocol.messages.share_group_heartbeat_response import ShareGroupHeartbeatResponse
-from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
-from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.conformance.groups.test_consumer_groups_agree import NOT_YET, wait_for_groups
 from tests.conformance.side_by_side.products import KAFKA, KAVKA, become
 from tests.conformance.storage.compacting import running
@@ -180,12 +178,6 @@ def count_of(told: ShareGroupHeartbeatResponse) -> int:
 @pytest.fixture(scope="module")
 def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
     with running_both(tmp_path_factory.mktemp("both"), SETTINGS) as pair:
-        off = [Player(server) for server in pair]
-        upgrade = UpdateFeaturesRequest(feature_updates=[FeatureUpdateKey("share.version", 1)])
-        off[0].beat("off", "a", 0, subscribed_topic_names=["t"])
-        assert off[0].told[0][0] == "UNSUPPORTED_VERSION", "a new cluster of Kavka has no share groups"
-        told = ask(pair.kavka.address, upgrade, UpdateFeaturesResponse)
-        assert not told.error_code, told
         topics = [CreatableTopic("t", PARTITIONS, 1), CreatableTopic("u", 1, 1)]
         pair.ask(CreateTopicsRequest(topics), CreateTopicsResponse)
         for server in pair:

@@ -321,7 +321,7 @@ def both(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Both]:
         off = Player(pair.kavka)
         off.beat("off", "a", 0, **joining(plain("t")))
         assert off.told[0][0] == "UNSUPPORTED_VERSION", "a new cluster of Kavka has no streams groups"
-        features = [FeatureUpdateKey("streams.version", 1), FeatureUpdateKey("share.version", 1)]
+        features = [FeatureUpdateKey("streams.version", 1)]
         told = ask(pair.kavka.address, UpdateFeaturesRequest(feature_updates=features), UpdateFeaturesResponse)
         assert not told.error_code, told
         for server in pair:

@@ -6,7 +6,6 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.coordinator.share import share_state_client
-from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.alter_share_group_offsets_request import (
     AlterShareGroupOffsetsRequest,
@@ -37,9 +36,6 @@ async def alter(inside: InProcess, client: Client, *offsets: tuple[int, int]) ->
 def test_an_offset_that_is_none_is_refused_before_anything_changes(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
-            await inside.broker.active.submit(
-                lambda metadata, _: update_features(metadata, [UpdateFeature("share.version", 1)])
-            )
             await inside.create("t", 2)
             client = await inside.connect()
             await client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), FindCoordinatorResponse, 6)
@@ -59,9 +55,6 @@ def test_a_partition_that_is_named_twice_is_told_the_same_twice(
 
     async def scenario() -> None:
         async with running(tmp_path, settings) as inside:
-            await inside.broker.active.submit(
-                lambda metadata, _: update_features(metadata, [UpdateFeature("share.version", 1)])
-            )
             await inside.create("t")
             client = await inside.connect()
             await client.call(FindCoordinatorRequest(key_type=0, coordinator_keys=["g"]), FindCoordinatorResponse, 6)

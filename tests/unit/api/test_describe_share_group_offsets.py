@@ -3,7 +3,6 @@
 import asyncio
 from pathlib import Path
 
-from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.core.share.share_states import UNSET
 from kavka_broker.protocol.messages.describe_share_group_offsets_request import (
     DescribeShareGroupOffsetsRequest,
@@ -28,9 +27,6 @@ async def described(inside: InProcess) -> tuple[int, int]:
 def test_a_group_that_has_nothing_to_read_has_no_start_yet(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
-            await inside.broker.active.submit(
-                lambda metadata, _: update_features(metadata, [UpdateFeature("share.version", 1)])
-            )
             topic_id = await inside.create("t")
             produce(inside, 2)
             await initialize(inside, topic_id, UNSET)

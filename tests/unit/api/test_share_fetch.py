@@ -11,7 +11,7 @@ from kavka_broker.coordinator.share import share_fetches, share_state_client
 from kavka_broker.coordinator.share.share_leader import ShareLeader
 from kavka_broker.coordinator.share.share_state_client import InitialState
 from kavka_broker.coordinator.share.share_state_requests import serve
-from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
+from kavka_broker.core.metadata.decide.features import Direction, UpdateFeature, update_features
 from kavka_broker.core.share.sessions import SessionKey
 from kavka_broker.loop.slices import Slices, at_once
 from kavka_broker.protocol.errors import ErrorCode
@@ -38,6 +38,7 @@ from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import read_records
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.request import share_acknowledgements
+from kavka_broker.runtime.share_figures import share_samples
 from tests.support.in_process import Client, InProcess, batch, running
 from tests.support.waiting import until
 from tests.unit.api.transactions import end, write
@@ -121,9 +122,6 @@ def play(directory: Path, scenario: Scenario, settings: Mapping[str, str] | None
 
     async def whole() -> None:
         async with running(directory, settings) as inside:
-            await inside.broker.active.submit(
-                lambda metadata, _: update_features(metadata, [UpdateFeature("share.version", 1)])
-            )
             topic_id = await inside.create("t")
             produce(inside, 3)
             await initialize(inside, topic_id)
@@ -259,6 +257,17 @@ def test_sessions_have_a_bound(tmp_path: Path) -> None:
     play(tmp_path, scenario, {"group.share.max.share.sessions": "1", "group.share.max.size": "1"})
 
 
+def test_a_group_may_forbid_to_renew_locks(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        await configure(inside, "share.renew.acknowledge.enable", "false")
+        await member.acquire()
+        assert await member.acknowledge(0, 8, RENEW, is_renew_ack=True) == ErrorCode.INVALID_RECORD_STATE
+        assert await member.acknowledge(0, 8, RENEW) == ErrorCode.INVALID_REQUEST, "the request has to say so"
+        assert await member.acknowledge(0, 8, ACCEPT) == 0
+
+    play(tmp_path, scenario)
+
+
 def test_locks_are_renewed(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, member: Member) -> None:
         del inside
@@ -287,6 +296,8 @@ def test_a_group_that_is_moved_begins_there(tmp_path: Path) -> None:
 def test_without_share_version_nothing_is_served(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
+            off = UpdateFeature("share.version", 0, Direction.SAFE_DOWNGRADE)
+            await inside.broker.active.submit(lambda metadata, _: update_features(metadata, [off]))
             member = Member(await inside.connect(), bytes(16))
             assert (await member.fetch()).error_code == ErrorCode.UNSUPPORTED_VERSION
             request = said.ShareAcknowledgeRequest("g", "member", 1)
@@ -396,6 +407,35 @@ def test_what_does_not_exist_is_said(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_an_error_waits_for_a_share_partition_that_is_being_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        states, is_free = inside.broker.as_broker.sharing.states, asyncio.Event()
+        read, asks = states.read, 0
+
+        async def held(*place: Any) -> Any:
+            nonlocal asks
+            asks += 1
+            await is_free.wait()
+            return await read(*place)
+
+        monkeypatch.setattr(states, "read", held)
+        unknown = bytes(15) + b"\x07"
+        topics = [asked.FetchTopic(topic, [asked.FetchPartition(0, 0, [])]) for topic in (unknown, member.topic_id)]
+        waiting = asyncio.ensure_future(member.fetch(wait_ms=60_000, topics=topics))
+        await until(lambda: asks)
+        for _ in range(20):
+            await inside.heard()
+        assert not waiting.done(), "its client would ask again at once"
+        is_free.set()
+        parts = [topic.partitions[0] for topic in (await waiting).responses]
+        assert {part.error_code for part in parts} == {0, ErrorCode.UNKNOWN_TOPIC_ID}
+        assert sum(len(part.acquired_records) for part in parts) == 3
+
+    play(tmp_path, scenario)
+
+
 def test_acknowledged_records_stay_acknowledged_after_a_restart(tmp_path: Path) -> None:
     async def before(inside: InProcess, member: Member) -> None:
         assert await member.acquire() == [(0, 2, 1), (3, 5, 1), (6, 8, 1)]
@@ -433,9 +473,34 @@ def test_committed_records_alone_are_delivered(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_the_oldest_record_that_waits_has_an_age(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, member: Member) -> None:
+        partition, sharing = inside.broker.partitions.leader("t", 0), inside.broker.as_broker.sharing
+        partition.append(memoryview(bytearray(batch(b"d", timestamp_ms=70_000))))
+
+        def oldest_seconds(now_ms: int) -> list[float]:
+            name = "kavka_share_group_oldest_record_seconds"
+            found = at_once(share_samples(sharing, now_ms))
+            return [age for sample, labels, age in found if (sample, labels) == (name, ("g", "t"))]
+
+        assert oldest_seconds(90_000) == [], "no member has come yet"
+        await member.acquire()
+        assert await member.acknowledge(0, 8, ACCEPT) == 0
+        assert oldest_seconds(90_000) == [20]
+        assert oldest_seconds(91_500) == [21.5], "a member has it, and is not done with it"
+        assert await member.acknowledge(9, 9, ACCEPT) == 0
+        assert oldest_seconds(92_000) == [0]
+
+    play(tmp_path, scenario)
+
+
 async def isolate(inside: InProcess) -> None:
+    await configure(inside, "share.isolation.level", "read_committed")
+
+
+async def configure(inside: InProcess, key: str, value: str) -> None:
     client = await inside.connect()
-    config = AlterableConfig("share.isolation.level", 0, "read_committed")
+    config = AlterableConfig(key, 0, value)
     request = IncrementalAlterConfigsRequest([AlterConfigsResource(32, "g", [config])])
     answer = await client.call(request, IncrementalAlterConfigsResponse, 1)
     assert answer.responses[0].error_code == 0
@@ -653,8 +718,6 @@ def test_a_session_that_ends_within_its_fetch_leaves_no_record_behind(tmp_path: 
 
     async def whole() -> None:
         async with running(tmp_path) as inside:
-            raised = UpdateFeature("share.version", 1)
-            await inside.broker.active.submit(lambda metadata, _: update_features(metadata, [raised]))
             topic_id = await inside.create("t", count)
             await initialize_all(inside, topic_id, count)
             fetches, key = inside.broker.as_broker.sharing.fetches, SessionKey("g", "m")

@@ -15,7 +15,6 @@ from typing import Any, Final
 
 import pytest
 
-from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features
 from kavka_broker.protocol.codec import decode, encode
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
 from kavka_broker.protocol.message import Message
@@ -118,8 +117,6 @@ class Asker:
 
 async def play(directory: Path, numbers: range) -> Counter[str]:
     async with running(directory) as inside:
-        raised = UpdateFeature("share.version", 1)
-        await inside.broker.active.submit(lambda metadata, _: update_features(metadata, [raised]))
         topic_id = await inside.create("t", PARTITIONS)
         await initialize(inside, topic_id)
         asker = Asker(inside)

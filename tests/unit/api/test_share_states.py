@@ -5,7 +5,11 @@ from pathlib import Path
 
 import pytest
 
+from kavka_broker.coordinator.share import share_state_requests
 from kavka_broker.core.metadata.image.topic_names import SHARE_STATE_TOPIC
+from kavka_broker.core.share.share_records import ShareRecord
+from kavka_broker.core.share.share_states import SharePartitionKey, ShareStates, WrittenState
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages import delete_share_group_state_request as deletions
 from kavka_broker.protocol.messages import initialize_share_group_state_request as beginnings
@@ -207,3 +211,45 @@ def test_states_of_deleted_topics_are_forgotten(tmp_path: Path) -> None:
             assert await coordinator.write(0) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
 
     asyncio.run(scenario())
+
+
+def test_a_write_of_very_many_batches_takes_several_turns(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    sizes: list[int] = []
+    write = ShareStates.write
+
+    def counted(states: ShareStates, key: SharePartitionKey, written: WrittenState, now_ms: int) -> list[ShareRecord]:
+        sizes.append(len(written.batches))
+        return write(states, key, written, now_ms)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            coordinator = await begun(inside)
+            batches = [(2 * number, 2 * number, 2, 1) for number in range(10_000)]
+            wrong = (3, 2, 2, 1)
+            assert await coordinator.write(5, *batches[1:], wrong) == ErrorCode.INVALID_REQUEST
+            assert await coordinator.read() == (0, 1, -1, []), "nothing of it is written"
+            monkeypatch.setattr(ShareStates, "write", counted)
+            assert await coordinator.write(5, *batches) == 0
+            assert await coordinator.read() == (0, 1, 5, batches[3:])
+            assert await coordinator.summary() == (0, LEADER, 5, 3)
+            assert max(sizes) <= share_state_requests.WRITTEN_PER_TURN_MAX
+            assert sum(sizes) == 10_000
+
+    asyncio.run(scenario())
+
+
+def test_one_turn_writes_no_more_batches_of_several_partitions() -> None:
+    async def scenario() -> int:
+        slices, turns = Slices(), 0
+
+        async def turn() -> None:
+            nonlocal turns
+            turns += 1
+
+        slices.turn = turn  # type: ignore[method-assign]
+        pace = share_state_requests.Pace(slices)
+        for _ in range(50):
+            await pace.take(100)
+        return turns
+
+    assert asyncio.run(scenario()) == 24

@@ -6,6 +6,7 @@ from typing import Any, cast
 
 import pytest
 
+from kavka_broker.coordinator.groups.classic_groups import SESSION_COST
 from kavka_broker.coordinator.groups.group_commands import ShareHeard
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.coordinator.groups.group_shard import Shard
@@ -187,6 +188,29 @@ def test_a_silent_member_is_fenced() -> None:
         world.advance(1_100)
         await until(lambda: list(group_of(world).members) == ["b"])
         assert refusal(beat, world, "a", epoch) is ErrorCode.UNKNOWN_MEMBER_ID
+
+    play(scenario)
+
+
+def test_sessions_of_a_large_group_begin_a_member_a_step_once_its_log_is_read() -> None:
+    async def scenario() -> None:
+        world, states = begin()
+        names = [f"m{number}" for number in range(40)]
+        for name in names:
+            beat(world, name, 0)
+        successor = shard_of(world, states)
+        await load(world.partition, successor.image)
+        begun = len(world.timers)
+        steps = successor.shares.expect_members()
+        for number in range(1, len(names) + 1):
+            assert next(steps) == SESSION_COST, "so that thousands of members are taken in slices"
+            assert len(world.timers) == begun + number
+        assert list(steps) == [1], "the group itself"
+        successor.open()
+        list(world.shard.close())
+        world.shard = successor
+        world.advance(46_000)
+        await until(lambda: not group_of(world).members)
 
     play(scenario)
 

@@ -12,7 +12,6 @@ import pytest
 from kavka_broker.core.audit.buffer import HELD_MAX, Journal
 from kavka_broker.core.audit.changes import CHANGES, Change
 from kavka_broker.core.audit.events import Changed
-from kavka_broker.core.metadata.image.features import SHARE_VERSION
 from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message, says
@@ -156,7 +155,6 @@ async def full(directory: Path, clock: Clock = REAL.clock) -> AsyncIterator[InPr
         await until(lambda: inside.broker.metadata.producer_ids.next_producer_id)
         await inside.create("t")
         inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(b"a"))))
-        inside.broker.metadata.features.levels[SHARE_VERSION] = 1  # otherwise share groups are refused anyway
         journal = journal_of(inside)
         journal.let_in(HELD_MAX)
         inside.broker.is_refusing = True

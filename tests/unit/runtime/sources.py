@@ -132,9 +132,10 @@ def shared() -> Any:
     counts.acquired([Acquired(0, 9, 1), Acquired(10, 14, 2)])
     counts.ended([StateBatch(0, 6, 2, 1), StateBatch(7, 7, 4, 5), StateBatch(8, 9, 0, 1)])
     counts.expired([StateBatch(8, 9, 0, 1)])
-    partition = SimpleNamespace(topic="work", high_watermark=60)
+    partition = SimpleNamespace(topic="work", high_watermark=60, log=SimpleNamespace(log_start_offset=0))
+    oldest = 20, StoppedClock().now_ms() - 7_500
     leaders = [
-        SimpleNamespace(window=window, counts=counts, partition=partition)
+        SimpleNamespace(window=window, counts=counts, partition=partition, oldest=oldest)
         for window in (SimpleNamespace(in_flight=15, start_offset=20), None)
     ]
     sessions = SimpleNamespace(by_key={"a": None, "b": None, "c": None})

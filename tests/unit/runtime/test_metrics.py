@@ -253,6 +253,7 @@ def test_records_of_share_groups_are_counted_by_what_became_of_them() -> None:
     assert value(found, "kavka_share_states") == 4
     pair = {"group": "workers", "topic": "work"}
     assert value(found, "kavka_share_group_waiting_records", **pair) == 40
+    assert value(found, "kavka_share_group_oldest_record_seconds", **pair) == 7.5
     assert value(found, "kavka_share_group_records_total", **pair, event="redelivered") == 5
     assert value(found, "kavka_share_group_records_total", **pair, event="archived") == 1
 

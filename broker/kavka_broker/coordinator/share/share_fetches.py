@@ -63,17 +63,25 @@ class ShareFetch(NamedTuple):
 class Outcome:
     """The result of a pass over the partitions of a session, by partition."""
 
-    __slots__ = ("fetched", "is_unfinished", "refused", "size_bytes")
+    __slots__ = ("fetched", "is_loading", "is_unfinished", "refused", "size_bytes")
 
     def __init__(self) -> None:
         self.fetched: dict[Place, tuple[str, Fetched]] = {}
         self.refused: dict[Place, BrokerError] = {}
         self.size_bytes = 0
         self.is_unfinished = False  # whether the next look may find something though nothing comes
+        self.is_loading = False  # whether a share partition is being read
 
     @property
     def is_full_of_errors(self) -> bool:
         return len(self.refused) >= REFUSED_MAX
+
+    @property
+    def is_an_answer(self) -> bool:
+        """Whether the member is to have this now. An error waits for share partitions that are being read: the member
+        would ask again at once, and find them read no sooner.
+        """
+        return bool(self.fetched) or self.is_full_of_errors or (bool(self.refused) and not self.is_loading)
 
     @property
     def served(self) -> Iterable[Place]:
@@ -239,7 +247,7 @@ class ShareFetches:
                 # What comes from now on wakes the member, so nothing is missed between the look and the wait.
                 await self._slices.whole(self._watch(wanted, waiter))
                 outcome = await self._slices.whole(self._read(wanted, is_last=False))
-                if outcome.fetched or outcome.refused or not self._is_open(wanted.session):
+                if outcome.is_an_answer or not self._is_open(wanted.session):
                     return outcome
                 if outcome.is_unfinished:
                     await self._slices.turn()
@@ -317,6 +325,7 @@ class ShareFetches:
         """Raises BrokerError."""
         key = wanted.session.key
         leader = self._leader(key.group_id, place, wanted.refuses)
+        outcome.is_loading |= leader is None
         if leader is None or place not in wanted.session.places:  # another request may have taken it out meanwhile
             return "", NOTHING
         now_ms = self._clock.monotonic_ms()

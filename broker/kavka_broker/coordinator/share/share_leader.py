@@ -121,6 +121,7 @@ class ShareLeader:
         self.window: SharePartition | None = None
         self.is_closed = False
         self.counts = ShareCounts()
+        self.oldest: tuple[int, int | None] = (UNSET, None)  # an offset that waits, and the timestamp there
         self.in_flight = InFlight()
         self.is_retiring = False  # forgotten as soon as nothing is written or acquired
         self._states = states
@@ -142,7 +143,9 @@ class ShareLeader:
     def limits(self) -> ShareLimits:
         settings = self.settings()
         locks = min(settings.partition_max_record_locks, self.in_flight.room(self))
-        return ShareLimits(locks, settings.delivery_count_limit, settings.record_lock_duration_ms)
+        return ShareLimits(
+            locks, settings.delivery_count_limit, settings.record_lock_duration_ms, settings.renew_acknowledge_enable
+        )
 
     @property
     def is_committed_only(self) -> bool:

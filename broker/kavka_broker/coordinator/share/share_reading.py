@@ -5,7 +5,8 @@ from itertools import chain, islice
 from typing import Final, NamedTuple
 
 from kavka_broker.core.share.share_partition import Acquired, LogBatch
-from kavka_broker.protocol.records.batch import BatchHeader, split_batches
+from kavka_broker.protocol.errors import BrokerError
+from kavka_broker.protocol.records.batch import BatchHeader, TimestampType, split_batches
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.serving.txn_index_check import is_proven
 from kavka_broker.storage.transaction_index import AbortedTransaction
@@ -38,6 +39,21 @@ class FoundBatches(NamedTuple):
 def readable_end(partition: Partition, is_committed_only: bool) -> int:
     """Return the offset where a group stops reading for now."""
     return partition.last_stable_offset if is_committed_only else partition.high_watermark
+
+
+def oldest_ms(partition: Partition, offset: int) -> int | None:
+    """Return the timestamp of the record at an offset, or of the first one of its batch; None where it is not there."""
+    upper_offset = partition.high_watermark
+    try:
+        chunk = partition.log.read(offset, 1, upper_offset=upper_offset, at_least_one=True)
+    except BrokerError:
+        return None  # fetches find it out, and act on it
+    header = next((header for part in chunk.parts for header, _ in split_batches(part)), None)
+    if header is None:
+        return None
+    if header.has_delete_horizon or header.timestamp_type is TimestampType.LOG_APPEND_TIME:
+        return header.max_timestamp
+    return header.base_timestamp
 
 
 def read_batches(

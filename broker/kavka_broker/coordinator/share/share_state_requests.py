@@ -7,7 +7,7 @@ from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.coordinator.share.share_coordinator import ShareCoordinator
 from kavka_broker.core.share.packed_batches import PackedBatches
 from kavka_broker.core.share.share_states import UNSET, SharePartitionKey, ShareState, WrittenState
-from kavka_broker.core.share.state_batches import StateBatch
+from kavka_broker.core.share.state_batches import StateBatch, check_batches
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
@@ -25,6 +25,8 @@ from kavka_broker.protocol.messages.read_share_group_state_summary_request impor
 from kavka_broker.protocol.messages.write_share_group_state_request import WriteShareGroupStateRequest
 
 BATCHES_PER_TURN_MAX: Final = 500
+WRITTEN_PER_TURN_MAX: Final = 250
+"""Batches that one record of the log has, and that are written in one turn: a few milliseconds."""
 
 
 class Answers(NamedTuple):
@@ -59,13 +61,12 @@ async def serve(request: Message, coordinator: ShareCoordinator, slices: Slices)
     asked: Any = request
     answers = ANSWERS[type(request)]
     waiting: list[tuple[Any, Waiting]] = []
-    results = [
-        answers.topic(
-            topic.topic_id,
-            [_begin(asked, topic.topic_id, partition, coordinator, waiting) for partition in topic.partitions],
-        )
-        for topic in asked.topics
-    ]
+    results, pace = list[Any](), Pace(slices)
+    for topic in asked.topics:
+        results.append(answers.topic(topic.topic_id, []))
+        for partition in topic.partitions:
+            result = await _begin(asked, topic.topic_id, partition, coordinator, waiting, pace)
+            results[-1].partitions.append(result)
     for result, committed in waiting:
         error = await committed
         if error is not ErrorCode.NONE:
@@ -87,13 +88,36 @@ async def _unpack(results: Sequence[states.PartitionResult], slices: Slices) -> 
             ]
 
 
-def _begin(
-    request: Any, topic_id: bytes, asked: Any, coordinator: ShareCoordinator, waiting: list[tuple[Any, Waiting]]
+class Pace:
+    """Counts the batches that are written in one turn of the loop."""
+
+    def __init__(self, slices: Slices) -> None:
+        self._slices = slices
+        self._batches = 0
+
+    async def take(self, batches: int) -> None:
+        """Wait for another turn where there would be too many in this one."""
+        self._batches += batches
+        if self._batches > WRITTEN_PER_TURN_MAX:
+            self._batches = batches
+            await self._slices.turn()
+
+
+async def _begin(
+    request: Any,
+    topic_id: bytes,
+    asked: Any,
+    coordinator: ShareCoordinator,
+    waiting: list[tuple[Any, Waiting]],
+    pace: Pace,
 ) -> Any:
     result_class = ANSWERS[type(request)].partition
     key = SharePartitionKey(request.group_id, bytes(topic_id), asked.partition)
     try:
-        result, committed = _act(request, key, asked, coordinator, result_class)
+        if isinstance(request, WriteShareGroupStateRequest):
+            result, committed = result_class(asked.partition), await _write(key, asked, coordinator, pace)
+        else:
+            result, committed = _act(request, key, asked, coordinator, result_class)
     except BrokerError as error:
         return result_class(asked.partition, error.code, error.message or None)
     if committed is not None:
@@ -107,8 +131,6 @@ def _act(
     match request:
         case InitializeShareGroupStateRequest():
             return result_class(asked.partition), coordinator.initialize(key, asked.state_epoch, asked.start_offset)
-        case WriteShareGroupStateRequest():
-            return result_class(asked.partition), coordinator.write(key, _written(asked))
         case DeleteShareGroupStateRequest():
             return result_class(asked.partition), coordinator.delete(key)
         case ReadShareGroupStateRequest():
@@ -119,16 +141,22 @@ def _act(
             return _summary_of(asked.partition, summary), committed
 
 
-def _written(asked: Any) -> WrittenState:
-    return WrittenState(
-        asked.state_epoch,
-        asked.leader_epoch,
-        asked.start_offset,
-        asked.delivery_complete_count,
-        [
-            StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
-            for batch in asked.state_batches
-        ],
+async def _write(key: SharePartitionKey, asked: Any, coordinator: ShareCoordinator, pace: Pace) -> Waiting | None:
+    """Write a state down, of very many batches some a turn: each part by itself is true. Raises BrokerError."""
+    batches = [
+        StateBatch(batch.first_offset, batch.last_offset, batch.delivery_state, batch.delivery_count)
+        for batch in asked.state_batches
+    ]
+    if len(batches) > WRITTEN_PER_TURN_MAX:
+        check_batches(batches)  # before the first part of them
+    while len(batches) > WRITTEN_PER_TURN_MAX:  # the start moves with the last of them
+        some, batches = batches[:WRITTEN_PER_TURN_MAX], batches[WRITTEN_PER_TURN_MAX:]
+        await pace.take(len(some))
+        coordinator.write(key, WrittenState(asked.state_epoch, asked.leader_epoch, UNSET, UNSET, some))
+    await pace.take(len(batches))
+    complete = asked.delivery_complete_count
+    return coordinator.write(
+        key, WrittenState(asked.state_epoch, asked.leader_epoch, asked.start_offset, complete, batches)
     )
 
 

@@ -54,11 +54,14 @@ class AcknowledgeType(IntEnum):
 
 
 class ShareLimits(NamedTuple):
-    """The settings of a group: records in flight, deliveries of one record, and the time to acknowledge it."""
+    """The settings of a group: records in flight, deliveries of one record, the time to acknowledge it, and whether
+    that may be renewed.
+    """
 
     records_max: int
     deliveries_max: int
     lock_ms: int
+    may_renew: bool = True
 
     @property
     def throttled_from(self) -> int:
@@ -313,6 +316,8 @@ class SharePartition:
         if run.member != member:
             raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The member does not own the records.")
         match kind:
+            case AcknowledgeType.RENEW if not limits.may_renew:
+                raise BrokerError(ErrorCode.INVALID_RECORD_STATE, "The group does not allow to renew locks.")
             case AcknowledgeType.RENEW:
                 run.deadline_ms = now_ms + limits.lock_ms
             case AcknowledgeType.ACCEPT:

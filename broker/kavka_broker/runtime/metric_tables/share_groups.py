@@ -26,6 +26,12 @@ SHARE_GROUPS: Final[tuple[Row, ...]] = (
         "Offsets from the start of a group to the high watermark, over the share partitions that this broker serves.",
     ),
     (
+        "kavka_share_group_oldest_record_seconds",
+        Kind.GAUGE,
+        ("group", "topic"),
+        "Age of the oldest record that a group is not done with, in partitions that this broker serves; 0 without one.",
+    ),
+    (
         "kavka_share_group_records_total",
         Kind.COUNTER,
         ("group", "topic", "event"),

@@ -2,7 +2,7 @@
 
 A level is finalised once every broker supports it; records are then written in the form that it brings. The numbers
 are Kafka's: those of a cluster that Apache Kafka 4.3 formats are the ones a new Kavka cluster begins with, except
-`share.version` and `streams.version`.
+`streams.version`.
 
 `metadata.version` says in which version each kind of record is written, so that brokers of older releases can read it.
 Between 3.9 and 4.3 it changed twice: eligible leader replicas (KIP-966) came with 23, cordoned directories (KIP-1066)
@@ -68,13 +68,13 @@ RECORD_VERSIONS: Final[Mapping[type[Message], tuple[tuple[int, int], ...]]] = Ma
 )
 
 #: Levels that a new cluster begins with. `kraft.version` is not among them: it is a control record of the metadata log.
-#: Neither are `share.version` and `streams.version`: both kinds of groups are experimental, and an operator switches
-#: them on.
+#: Neither is `streams.version`: streams groups are experimental, and an operator switches them on.
 INITIAL_LEVELS: Final[Mapping[str, int]] = MappingProxyType(
     {
         METADATA_VERSION: METADATA_VERSION_LATEST,
         "eligible.leader.replicas.version": 1,
         GROUP_VERSION: 1,
+        SHARE_VERSION: 1,
         TRANSACTION_VERSION: 2,
     }
 )
