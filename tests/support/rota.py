@@ -66,6 +66,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/kafka_own/test_kafka_own.py::test_groups": 67,
     "tests/conformance/kafka_own/test_kafka_own.py::test_migration": 61,
     "tests/conformance/kafka_own/test_kafka_own.py::test_new_groups": 110,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_plain_consumers": 90,
     "tests/conformance/kafka_own/test_kafka_own.py::test_producers": 40,
     "tests/conformance/kafka_own/test_kafka_own.py::test_transactions": 40,
     "tests/conformance/metadata/test_cordoned.py": 41,

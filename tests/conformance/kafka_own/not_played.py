@@ -21,7 +21,6 @@ NOT_PLAYED: Final = (
     f"{CLIENTS}.admin.ListOffsetsIntegrationTest",
     f"{CLIENTS}.consumer.ConsumerBounceTest",
     f"{CLIENTS}.consumer.ConsumerIntegrationTest",
-    f"{CLIENTS}.consumer.PlaintextConsumerTest",
     f"{CLIENTS}.consumer.SaslPlainPlaintextConsumerTest",
     f"{CLIENTS}.consumer.ShareConsumerRackAwareTest",
     f"{CLIENTS}.consumer.ShareConsumerTest",
