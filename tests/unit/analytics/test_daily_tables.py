@@ -16,13 +16,14 @@ from kavka_audit.delta.daily_columns import DAILY
 from kavka_audit.delta.daily_tables import DailyTables, entries_of, refresh
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.retention import retain
-from kavka_audit.delta.tables import Table, Tables
+from kavka_audit.delta.tables import Tables
 from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.query_runner import AGGREGATES, EVENTS, aggregations
 from kavka_broker.core.audit.events import Denied, Happening
 from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.core.audit.usage import Throttling, Use
 from kavka_broker.core.quota.entity import Entity
+from tests.unit.analytics.deaths import Death, death_behind
 from tests.unit.analytics.delta import Rows, lake_in, rows_in
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, chain_of
 
@@ -146,56 +147,35 @@ def lake_with_directories(lake: Lake) -> Lake:
         return lake
 
 
-class Death(BaseException):
-    """The process ends here."""
-
-
-def test_a_run_that_dies_at_any_commit_makes_the_same_days(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_dies_at_any_commit_makes_the_same_days(lake: Lake) -> None:
     refresh(lake)
-    whole, write = daily_rows(lake), Table._write
+    whole = daily_rows(lake)
     assert whole["throttled_use_daily"]
     for commit in (1, 2, len(DAILY), len(DAILY) + 1, len(DAILY) + 2):
         for name in DIRECTORIES:
             shutil.rmtree(lake.directory / name)
-        monkeypatch.setattr(Table, "_write", dying_behind(commit, write))
-        with pytest.raises(Death):
+        with death_behind(commit):
             refresh(lake)
-        monkeypatch.setattr(Table, "_write", write)
         refresh(lake)
         assert daily_rows(lake) == whole, commit
 
 
-def test_a_run_that_dies_leaves_nothing_of_deleted_days(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_dies_leaves_nothing_of_deleted_days(lake: Lake) -> None:
     """They are in no table that `refresh` makes days of, so that only what it notes before tells of them."""
     refresh(lake)
     whole = aggregates_of(lake)
     retain(lake, NOW_MS, 1)
-    expected, write = aggregates_of_all(lake), Table._write
+    expected = aggregates_of_all(lake)
     assert expected != whole
     before = Path(f"{lake.directory}.before")
     shutil.copytree(lake.directory, before)
     for commits in (1, 2, len(DAILY)):
         shutil.rmtree(lake.directory)
         shutil.copytree(before, lake.directory)
-        monkeypatch.setattr(Table, "_write", dying_behind(commits, write))
-        with pytest.raises(Death):
+        with death_behind(commits):
             refresh(lake)
-        monkeypatch.setattr(Table, "_write", write)
         refresh(lake)
         assert aggregates_of(lake) == expected, commits
-
-
-def dying_behind(commits: int, write: Any) -> Any:
-    count = 0
-
-    def written(table: Table, *given: Any) -> None:
-        nonlocal count
-        count += 1
-        write(table, *given)
-        if count == commits:
-            raise Death
-
-    return written
 
 
 def test_days_that_have_not_changed_are_not_read(lake: Lake, monkeypatch: pytest.MonkeyPatch) -> None:

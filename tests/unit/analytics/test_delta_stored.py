@@ -19,11 +19,12 @@ from kavka_audit.store.lease import LEASE_SECONDS
 from kavka_audit.store.mirror import Mirror
 from kavka_audit.store.objects import StoreError
 from tests.unit.analytics import trail as parquet
+from tests.unit.analytics.deaths import death_behind
 from tests.unit.analytics.delta import NAMES, contents, taken_in
 from tests.unit.analytics.interrupted_runs import trail_of
 from tests.unit.analytics.stored import NAME, Connection, Objects, Time, lease_of
 from tests.unit.analytics.stored import lake_in as stored_in
-from tests.unit.analytics.test_delta_tables import SMALL, Death, dying
+from tests.unit.analytics.test_delta_tables import SMALL
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, Kept
 
 
@@ -58,14 +59,12 @@ def versions(objects: Objects) -> list[int]:
 
 @pytest.mark.parametrize("commit", [1, 2, 3, 5, 7])
 def test_a_run_that_dies_and_loses_its_directory_leaves_nothing_twice_and_nothing_out(
-    objects: Objects, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
+    objects: Objects, tmp_path: Path, commit: int
 ) -> None:
     trail, work = trail_of(4), tmp_path / "work"
     whole, _ = taken_in(tmp_path / "whole", trail)
-    live = dying(monkeypatch, commit)
-    with pytest.raises(Death):
+    with death_behind(commit):
         takes_in(lake_of(objects, work), trail)
-    live()
     rmtree(work)
     takes_in(lake_of(objects, work), trail)
     assert rows_of(objects, tmp_path / "another") == contents(whole)

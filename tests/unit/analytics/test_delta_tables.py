@@ -1,6 +1,6 @@
 """The trail gets into the Delta tables once, wherever a run dies, and with the rows that the lake's own files have."""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -18,6 +18,7 @@ from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings
 from tests.conformance.analytics.planted import Drawn
 from tests.unit.analytics import trail as parquet
+from tests.unit.analytics.deaths import WRITE, death_behind, written_by
 from tests.unit.analytics.delta import NAMES, chains, contents, entries, lake_in, taken_in
 from tests.unit.analytics.interrupted_runs import trail_of
 from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD
@@ -69,88 +70,58 @@ def test_other_readers_see_days_times_and_bytes(tmp_path: Path) -> None:
         assert connection.execute("SELECT record_value FROM dead").fetchall() == [(b"dead",)]
 
 
-class Death(BaseException):
-    """The process ends here."""
-
-
-def dying(monkeypatch: pytest.MonkeyPatch, commit: int) -> Callable[[], None]:
-    """Have the run die behind its commit of that number; returns what has it live again."""
-    write, count = Table._write, 0
-
-    def written(table: Table, *given: Any) -> None:
-        nonlocal count
-        count += 1
-        write(table, *given)
-        if count == commit:
-            raise Death
-
-    monkeypatch.setattr(Table, "_write", written)
-    return lambda: monkeypatch.setattr(Table, "_write", write)
-
-
-def commits_of(monkeypatch: pytest.MonkeyPatch, directory: Path, trail: Kept) -> int:
+def commits_of(directory: Path, trail: Kept) -> int:
     """How many commits an undisturbed run makes."""
-    write, names = Table._write, list[str]()
+    names = list[str]()
 
-    def written(table: Table, *given: Any) -> None:
+    def write(table: Table, *given: Any) -> None:
         names.append(table.name)
-        write(table, *given)
+        WRITE(table, *given)
 
-    with monkeypatch.context() as patch:
-        patch.setattr(Table, "_write", written)
+    with written_by(write):
         taken_in(directory, trail)
     assert set(names) == set(NAMES)
     return len(names)
 
 
 @pytest.mark.usefixtures("small")
-def test_a_run_that_dies_at_any_commit_leaves_nothing_twice_and_nothing_out(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_run_that_dies_at_any_commit_leaves_nothing_twice_and_nothing_out(tmp_path: Path) -> None:
     """To die behind a commit is to die before the next one."""
     trail = trail_of(4)
-    commits = commits_of(monkeypatch, tmp_path / "whole", trail)
+    commits = commits_of(tmp_path / "whole", trail)
     whole = contents(lake_in(tmp_path / "whole"))
     assert commits == 7
     for commit in range(1, commits + 1):
         directory = tmp_path / f"{commit}"
-        live = dying(monkeypatch, commit)
-        with pytest.raises(Death):
+        with death_behind(commit):
             taken_in(directory, trail)
-        live()
         lake, _ = taken_in(directory, trail)
         assert contents(lake) == whole, commit
         assert not list(directory.rglob("*.part"))
 
 
 @pytest.mark.usefixtures("small")
-def test_what_comes_after_a_death_is_another_batch(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_comes_after_a_death_is_another_batch(tmp_path: Path) -> None:
     """The range of the batch that was left half done is read again as it was, though the topic has grown."""
     short, long = trail_of(1), trail_of(9)
     for partition, records in short.records.items():
         longer = long.records[partition]
         longer[: len(records)] = records
         longer[:] = [record._replace(offset=place) for place, record in enumerate(longer)]
-    live = dying(monkeypatch, 1)
-    with pytest.raises(Death):
+    with death_behind(1):
         taken_in(tmp_path / "died", short)
-    live()
     lake, _ = taken_in(tmp_path / "died", long)
     assert entries(lake) == rows_of_parquet(tmp_path / "parquet", long)
 
 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("commit", [1, 3, 5, 6])
-def test_a_half_batch_of_a_topic_that_was_made_again_is_ended(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, commit: int
-) -> None:
+def test_a_half_batch_of_a_topic_that_was_made_again_is_ended(tmp_path: Path, commit: int) -> None:
     """It was refused by each run from then on: nothing reads that batch again. The fifth death is behind a commit of
     `dead_letters`, with whose rows `events` is behind.
     """
-    live = dying(monkeypatch, commit)
-    with pytest.raises(Death):
+    with death_behind(commit):
         taken_in(tmp_path / "again", trail_of(4))
-    live()
     before = entries(lake_in(tmp_path / "again"))
     second = trail_of(4)
     second.topic_id = "second"
@@ -200,21 +171,20 @@ def test_of_two_runs_at_once_the_slower_one_says_so(tmp_path: Path, ahead: int) 
 
 
 @pytest.mark.usefixtures("small")
-def test_a_run_that_is_overtaken_within_a_batch_says_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_run_that_is_overtaken_within_a_batch_says_so(tmp_path: Path) -> None:
     """The faster run finds the events of a batch that the slower one has not committed to `chains`."""
-    lake, trail, write, is_overtaken = lake_in(tmp_path / "both"), trail_of(), Table._write, False
+    lake, trail, is_overtaken = lake_in(tmp_path / "both"), trail_of(), False
 
     def overtaken(table: Table, *given: Any) -> None:
         nonlocal is_overtaken
         if table.name == "chains" and not is_overtaken:
             is_overtaken = True
             list(ingest(lake, trail, NOW_MS))
-        write(table, *given)
+        WRITE(table, *given)
 
-    monkeypatch.setattr(Table, "_write", overtaken)
-    with lake.held(CLUSTER), pytest.raises(LakeError, match=r"another run has written to .*/chains meanwhile"):
+    said = r"another run has written to .*/chains meanwhile"
+    with written_by(overtaken), lake.held(CLUSTER), pytest.raises(LakeError, match=said):
         list(ingest(lake, trail, NOW_MS))
-    monkeypatch.setattr(Table, "_write", write)
     whole, _ = taken_in(tmp_path / "whole", trail)
     assert contents(lake) == contents(whole)
 
