@@ -24,15 +24,15 @@ class LogSync:
         self._on_flushed = flushed
         self._on_failed = failed
         self._is_over = is_over
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None  # of the sync that has begun last
         self._is_wanted = False
         self._flushed = asyncio.Event()  # set when the present sync ends, or the next
 
     def want(self) -> None:
         """Sync the log's present records."""
         self._is_wanted = True
-        if self._task is None or self._task.done():
-            self._task = asyncio.get_running_loop().create_task(self._flush(), name="metadata log flush")
+        if self.task is None or self.task.done():
+            self.task = asyncio.get_running_loop().create_task(self._flush(), name="metadata log flush")
 
     async def _flush(self) -> None:
         try:
@@ -53,8 +53,8 @@ class LogSync:
 
     async def ended(self) -> None:
         """Wait for the sync that has begun."""
-        if self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        if self.task is not None:
+            await asyncio.gather(self.task, return_exceptions=True)
 
     def give_up(self) -> None:
         """Let those go on that wait for a sync."""
