@@ -29,6 +29,7 @@ def join(
     group_id: str = "g",
     metadata: bytes = SUBSCRIPTION,
     asks_for_id: bool = False,
+    kind: str = "consumer",
 ) -> "asyncio.Future[Any]":
     token = world.token()
     command = Join(
@@ -39,7 +40,7 @@ def join(
         client_host="/h",
         session_timeout_ms=session_ms,
         rebalance_timeout_ms=30_000,
-        protocol_type="consumer",
+        protocol_type=kind,
         protocols=(("range", metadata),),
         new_member_id=name,
         needs_known_id=asks_for_id,
@@ -79,7 +80,7 @@ def test_members_of_all_groups_together_take_a_bounded_number_of_bytes() -> None
         world.advance(20)
         assert small.result().error_code == ErrorCode.NONE
         world.advance(11_000)  # the sessions are over
-        assert world.shard.classics.room_bytes == MEMBERS_BYTES_MAX
+        assert world.shard.classics.room_bytes > MEMBERS_BYTES_MAX - 64 * 1024, "texts of empty groups are left"
         again = join(world, group_id="g1", metadata=bytes(MIB))
         world.advance(20)
         assert again.result().error_code == ErrorCode.NONE
@@ -137,6 +138,50 @@ def test_assignments_take_room_too() -> None:
             world.shard.sync(f"g{number}", Sync(given, 1, member_id, None, None, None, share))
             told[given.result().error_code if given.done() else -1] += 1
         assert told == {ErrorCode.NONE: ROOM_MIB // 4 - 1, ErrorCode.COORDINATOR_NOT_AVAILABLE: 1}
+
+    play(scenario)
+
+
+def test_assignments_take_room_while_they_are_written() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        world.partition.log.config = replace(world.partition.log.config, max_message_bytes=8 * MIB)
+        joins = [
+            join(world, group_id=f"g{number}", name=f"m{number}", session_ms=100_000) for number in range(ROOM_MIB)
+        ]
+        world.advance(20)
+        assert codes(joins) == {ErrorCode.NONE: ROOM_MIB}
+        world.partition.holds = True
+        given = [world.token() for _ in joins]
+        for number, token in enumerate(given):
+            share = {f"m{number}": bytes(4 * MIB)}
+            world.shard.sync(f"g{number}", Sync(token, 1, f"m{number}", None, None, None, share))
+        fit = ROOM_MIB // 4 - 1
+        assert codes(given) == {ErrorCode.COORDINATOR_NOT_AVAILABLE: ROOM_MIB - fit}
+        await world.partition.commit()
+        await asyncio.gather(*given)
+        assert codes(given)[ErrorCode.NONE] == fit
+        assert 0 <= world.shard.classics.room_bytes < 4 * MIB
+
+    play(scenario)
+
+
+def test_names_and_protocol_types_of_groups_take_room_when_their_members_are_gone_too() -> None:
+    """Both are a client's words of up to 32,767 characters, and a group without members is kept for a while."""
+
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        told = Counter[int]()
+        for number in range(400):
+            answer = join(world, group_id=f"{number:030000}", name=f"m{number}", kind="k" * 30_000)
+            world.advance(20)
+            told[answer.result().error_code] += 1
+            if not answer.result().error_code:
+                world.shard.leave(f"{number:030000}", [_departure(f"m{number}")])
+        assert told[ErrorCode.NONE] == MEMBERS_BYTES_MAX // (4 * 60_000)
+        assert told[ErrorCode.GROUP_MAX_SIZE_REACHED] == 400 - told[ErrorCode.NONE]
+        world.shard.delete_group(f"{0:030000}")
+        assert world.shard.classics.room_bytes > 4 * 60_000
 
     play(scenario)
 

@@ -58,13 +58,11 @@ class ClassicGroups:
         self._timers = pacing.timers
         self._slices = pacing.slices
         self._running: dict[str, dict[TimerName, Timer]] = {}
-        self._sizes: dict[str, int] = {}  # of the groups with members, in bytes
-        self._size_bytes = 0  # the sum of them
 
     @property
     def room_bytes(self) -> int:
         """Bytes that the groups may grow by."""
-        return MEMBERS_BYTES_MAX - self._size_bytes
+        return MEMBERS_BYTES_MAX - self._image.classic_bytes
 
     def expect_members(self) -> Iterator[int]:
         """Start the members' sessions once the log has been read. Some members of a group a step; yields how much each
@@ -77,11 +75,13 @@ class ClassicGroups:
                 membership.start_sessions(some, effects)
                 self._run(group, effects)
                 yield SESSION_COST * len(some)
+            self._image.count(group)
             yield GROUP_IN_OFFSETS
 
     def adopt(self, group: ClassicGroup, *, rebalances: bool) -> None:
         """Serve a group that was a consumer group until now."""
         self._image.groups[group.group_id] = group
+        self._image.count(group)
         if rebalances:
             effects = Effects()
             prepare(group, self._settings, self._clock.now_ms(), effects)
@@ -160,8 +160,7 @@ class ClassicGroups:
         effects = Effects()
         membership.bury(group, error, self._clock.now_ms(), effects)
         self._run(group, effects)
-        self._image.groups.pop(group.group_id, None)
-        self._count(group.group_id, 0)
+        self._image.drop_classic(group.group_id)
         for timer in self._running.pop(group.group_id, {}).values():
             timer.cancel()
 
@@ -179,15 +178,7 @@ class ClassicGroups:
                     self._stop(group, timer)
                 case Persist():
                     self._persist(group, effect, effects)
-        if self._image.groups.get(group.group_id) is group:
-            self._count(group.group_id, group.size_bytes)
-
-    def _count(self, group_id: str, size_bytes: int) -> None:
-        """Count what a group takes now."""
-        self._size_bytes += size_bytes - self._sizes.pop(group_id, 0)
-        if size_bytes:
-            self._sizes[group_id] = size_bytes
-        assert self._size_bytes >= 0, self._size_bytes
+        self._image.count(group)
 
     def _start(self, group: ClassicGroup, name: TimerName, delay_ms: int) -> None:
         timers = self._running.setdefault(group.group_id, {})

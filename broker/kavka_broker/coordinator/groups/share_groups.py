@@ -184,7 +184,7 @@ class ShareGroups(GroupTable[ShareGroup]):
         """Put a group in the place of what it was, which may be the name that an offset has been committed under while
         the first member's heartbeat was worked out.
         """
-        self._image.groups.pop(outcome.group.group_id, None)
+        self._image.drop_classic(outcome.group.group_id)
         self.put(outcome.group)
 
     def follow_up(self, outcome: ShareOutcome) -> None:

@@ -47,6 +47,8 @@ class GroupImage:
         self.streams_groups: dict[str, StreamsGroup] = {}  # nor is one of these in the three
         self._offsets: dict[str, Offsets] = {}
         self._texts_bytes = 0  # of the names in `_offsets`, and of the metadata
+        self._sizes: dict[str, int] = {}  # of classic groups
+        self.classic_bytes = 0  # the sum of them
         self.staged = Staged()
 
     def offsets(self, group_id: str) -> Offsets:
@@ -103,6 +105,22 @@ class GroupImage:
         if text_bytes(group_id) > self.texts_room_bytes:
             problem = f"names of groups and metadata of offsets take the {TEXTS_BYTES_MAX} bytes that they may take"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
+
+    def count(self, group: ClassicGroup) -> None:
+        """Count what a classic group takes now."""
+        if self.groups.get(group.group_id) is group:
+            self._resize(group.group_id, group.size_bytes)
+
+    def drop_classic(self, group_id: str) -> None:
+        """Forget a classic group, where there is one of this name."""
+        self.groups.pop(group_id, None)
+        self._resize(group_id, 0)
+
+    def _resize(self, group_id: str, size_bytes: int) -> None:
+        self.classic_bytes += size_bytes - self._sizes.pop(group_id, 0)
+        if size_bytes:
+            self._sizes[group_id] = size_bytes
+        assert self.classic_bytes >= 0, self.classic_bytes
 
     def stage(self, producer_id: int, offset: StagedOffset) -> None:
         """Keep an offset of an open transaction. Its group exists from now on."""
@@ -166,7 +184,7 @@ class GroupImage:
         """Drop a group of which only the name is left: no members now or ever, no offsets."""
         is_trace = group.generation == 0 and not group.members and not group.pending
         if is_trace and group.group_id not in self._offsets and not self.staged.has_group(group.group_id):
-            self.groups.pop(group.group_id, None)
+            self.drop_classic(group.group_id)
 
     def _put_offset(self, key: OffsetCommitKey, value: OffsetCommitValue) -> None:
         topics = self._offsets.get(key.group)

@@ -85,7 +85,7 @@ def growth_bytes(group: ClassicGroup, command: Join) -> int:
     """How much more the group takes with what the member says of itself now."""
     member = joining_again(group, command)
     before = 0 if member is None else said_bytes(member.instance_id, member.protocols)
-    name = 0 if group.size_bytes else 4 * len(group.group_id)
+    name = 0 if group.size_bytes else 4 * (len(group.group_id) + len(command.protocol_type))
     return name + said_bytes(command.instance_id, command.protocols) - before
 
 

@@ -117,7 +117,8 @@ def bury(group: ClassicGroup, error: ErrorCode, now_ms: int, effects: Effects) -
     for write in group.writes_pending.values():
         if write.answer is not None:
             effects.answer(write.answer.token, type(write.answer.response)(error_code=error))  # type: ignore[call-arg]
-    group.writes_pending.clear()
+    for ticket in list(group.writes_pending):
+        group.end_write(ticket)
     if group.state is not GroupState.DEAD:
         group.move_to(GroupState.DEAD, now_ms)
     assert not any(member.is_joining or member.sync for member in group.members.values()), "somebody waits forever"

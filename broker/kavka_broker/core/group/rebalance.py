@@ -231,7 +231,4 @@ def persist(group: ClassicGroup, write: Write, effects: Effects, assignments: di
     """Append the group's record; `write` holds what depends on it."""
     assert assignments.keys() <= group.members.keys(), f"{[*assignments]} are not all members of {group.group_id}"
     assert write.generation in (None, group.generation), f"{write.generation} is written in {group.generation}"
-    group.tickets += 1
-    assert group.tickets not in group.writes_pending, f"{group.group_id}: ticket {group.tickets} is given twice"
-    group.writes_pending[group.tickets] = write
-    effects.persist(group.tickets, record_of(group, assignments))
+    effects.persist(group.begin_write(write), record_of(group, assignments))

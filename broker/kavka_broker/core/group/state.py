@@ -109,6 +109,11 @@ class Write:
         assert (self.answer is None) is (self.replaced is None), "the write of a new id is answered, and no other"
         assert self.generation is None or self.answer is None, f"generation {self.generation} is no new id"
 
+    @property
+    def size_bytes(self) -> int:
+        """What the assignments take."""
+        return sum(map(len, self.assignments.values()))
+
 
 @dataclass(slots=True)
 class ClassicGroup:
@@ -137,13 +142,17 @@ class ClassicGroup:
     writes_pending: dict[int, Write] = field(default_factory=dict)
     tickets: int = 0
     members_bytes: int = 0
+    writing_bytes: int = 0  # of the assignments in `writes_pending`
 
     @property
     def size_bytes(self) -> int:
-        """About what the group takes for its members, and for the ids given out; nothing where there are none."""
-        if not self.members and not self.pending:
+        """About what the group takes: its texts, its members, the ids given out, and assignments that are written.
+        Nothing where only the name is left, which goes.
+        """
+        if not self.members and not self.pending and not self.generation:
             return 0
-        return 4 * len(self.group_id) + self.members_bytes + MEMBER_BYTES * len(self.pending)
+        texts = len(self.group_id) + len(self.protocol_type or "") + len(self.protocol_name or "")
+        return 4 * texts + self.members_bytes + self.writing_bytes + MEMBER_BYTES * len(self.pending)
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
@@ -187,6 +196,22 @@ class ClassicGroup:
         member.protocols = protocols
         self.members_bytes += member.size_bytes
         assert max(self.supported.values(), default=0) <= len(self.members), self.supported
+
+    def begin_write(self, write: Write) -> int:
+        """Note a record that is on its way; returns its ticket."""
+        self.tickets += 1
+        assert self.tickets not in self.writes_pending, f"{self.group_id}: ticket {self.tickets} is given twice"
+        self.writes_pending[self.tickets] = write
+        self.writing_bytes += write.size_bytes
+        return self.tickets
+
+    def end_write(self, ticket: int) -> Write | None:
+        """Take a record out; None where the group was buried meanwhile."""
+        write = self.writes_pending.pop(ticket, None)
+        if write is not None:
+            self.writing_bytes -= write.size_bytes
+            assert self.writing_bytes >= 0, self.writing_bytes
+        return write
 
     def assign(self, member: Member, assignment: bytes) -> None:
         self.members_bytes += len(assignment) - len(member.assignment)

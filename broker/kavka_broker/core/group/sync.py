@@ -97,7 +97,7 @@ def persisted(
     effects: Effects,
 ) -> None:
     """Go on after a record of the group was written to the log, or has failed."""
-    write = group.writes_pending.pop(ticket, None)
+    write = group.end_write(ticket)
     if write is None:  # the group was buried meanwhile
         return
     if write.answer is not None:
