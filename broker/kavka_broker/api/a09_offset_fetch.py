@@ -35,7 +35,7 @@ from kavka_broker.protocol.messages.offset_fetch_response import (
 )
 from kavka_broker.protocol.uuids import ZERO
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api, listing
+from kavka_broker.request.registry import api, listing_where
 from kavka_broker.request.split_requests import Each
 
 GROUPS_VERSION = 8
@@ -73,8 +73,13 @@ def offsets_of(group_id: str, broker: Broker, *, is_stable: bool) -> Committed:
     return Committed(group_id, shard.offsets(group_id), shard.image.staged, is_stable)
 
 
+def is_wide(request: OffsetFetchRequest) -> bool:
+    """Whether a request is for all offsets that a group has."""
+    return request.topics is None or any(group.topics is None for group in request.groups)
+
+
 @api(OffsetFetchRequest, OffsetFetchResponse, versions=(1, 10), each=EACH)
-@listing
+@listing_where(is_wide)
 def offset_fetch(
     request: OffsetFetchRequest, broker: Broker, client: Client
 ) -> OffsetFetchResponse | asyncio.Task[OffsetFetchResponse]:

@@ -32,7 +32,7 @@ MEMBER_COST = 2  # of a slice
     DescribeGroupsRequest,
     DescribeGroupsResponse,
     versions=(0, 6),
-    each=(Each("groups", "groups", per_turn=10, once=True),),
+    each=(Each("groups", "groups", per_turn=1, once=True),),
 )
 @listing
 def describe_groups(

@@ -38,7 +38,7 @@ NAMES_PER_COST = 4  # that are sorted
     ConsumerGroupDescribeRequest,
     ConsumerGroupDescribeResponse,
     versions=(0, 1),
-    each=(Each("group_ids", "groups", per_turn=10, once=True),),
+    each=(Each("group_ids", "groups", per_turn=1, once=True),),
 )
 @listing
 async def consumer_group_describe(

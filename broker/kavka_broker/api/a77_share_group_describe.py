@@ -35,7 +35,7 @@ NAMES_PER_COST = 4  # that are sorted
     ShareGroupDescribeRequest,
     ShareGroupDescribeResponse,
     versions=(1, 1),
-    each=(Each("group_ids", "groups", per_turn=10, once=True),),
+    each=(Each("group_ids", "groups", per_turn=1, once=True),),
 )
 @listing
 async def share_group_describe(

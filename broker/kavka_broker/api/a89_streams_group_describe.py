@@ -35,7 +35,7 @@ NAMES_PER_COST = 4  # that are sorted
     StreamsGroupDescribeRequest,
     StreamsGroupDescribeResponse,
     versions=(0, 0),
-    each=(Each("group_ids", "groups", per_turn=10, once=True),),
+    each=(Each("group_ids", "groups", per_turn=1, once=True),),
 )
 @listing
 async def streams_group_describe(

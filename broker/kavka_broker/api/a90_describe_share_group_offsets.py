@@ -30,7 +30,7 @@ from kavka_broker.protocol.messages.describe_share_group_offsets_response import
     DescribeShareGroupOffsetsResponseTopic,
 )
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import api, listing
+from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
 NO_LAG = -1
@@ -47,7 +47,6 @@ Asked = Mapping[str, Iterable[int]]
     versions=(0, 1),
     each=(Each("groups.topics.partitions", "groups.topics.partitions", per_turn=100, once=True),),
 )
-@listing
 async def describe_share_group_offsets(
     request: DescribeShareGroupOffsetsRequest, broker: Broker, client: Client
 ) -> DescribeShareGroupOffsetsResponse:

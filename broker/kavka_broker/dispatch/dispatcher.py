@@ -38,6 +38,7 @@ from kavka_broker.dispatch.large_requests import (
     handle,
     handle_in_parts,
     is_long,
+    needs_room,
     read_at_once,
 )
 from kavka_broker.logs import get
@@ -341,7 +342,8 @@ class Dispatcher:
     async def _written(self, answer: Message, exchange: Exchange) -> Written:
         client, threads = exchange.client, self._broker.message_threads
         if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
-            client.making = await self._broker.answers.turn(client.user, client.client_id)
+            answers, name = self._broker.answers, client.turns_name
+            client.making = await answers.turn(name) if needs_room(answer) else answers.begin(name)
         pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
         return Written(answer, pieces)
 
@@ -399,11 +401,13 @@ class Dispatcher:
         elif isinstance(answer, Written):
             exchange.answer, exchange.pieces = answer.message, answer.pieces
             exchange.written_bytes = sum(len(piece) for piece in answer.pieces if isinstance(piece, bytes))
+            if exchange.client.making is not None:
+                exchange.client.making.made(exchange.written_bytes)
         elif answer is not None:
             client = exchange.client
             exchange.answer = answer
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
-        if exchange.client.making is not None:
+        if exchange.client.making is not None and not exchange.written_bytes:
             exchange.end_making()
         stats = self.stats[exchange.api.key]
         stats.requests += 1
@@ -506,8 +510,11 @@ def told(answer: Answer | Forwarded | Written, exchange: Exchange) -> Answer | F
 def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -> Message | None:
     """An answer of the API with this error; None if the answer has no error at its top."""
     fields = {row[1]: row for row in api.response.SCHEMA}
-    if "error_code" not in fields or not carries(fields["error_code"], version):
+    if "error_code" not in fields:
         return None
+    low, high = fields["error_code"][3]
+    if not low <= version <= high:
+        return None  # an answer without the error would say that all is well
     answer = api.response()
     answer.error_code = int(code)  # type: ignore[attr-defined]
     if message is not None and "error_message" in fields and carries(fields["error_message"], version):

@@ -26,7 +26,7 @@ from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.codec import bounded_decoder, decoder
 from kavka_broker.protocol.encoded_elements import encode_elements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
-from kavka_broker.protocol.message import Message, has_more, says
+from kavka_broker.protocol.message import Message, is_larger, says
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.envelopes import ask_elsewhere
 from kavka_broker.request.split_requests import once_each
@@ -39,6 +39,11 @@ WHOLE_BYTES_MAX: Final = 512
 """A request of this size has a hundred elements at most."""
 AT_ONCE_ELEMENTS_MAX: Final = 500
 """Elements of an answer, or of a request with records, that take at most two milliseconds."""
+WRITTEN_AT_ONCE_MAX: Final = 256 * 1024
+"""Bytes of strings and the like in an answer, which are copied."""
+WAITS_FROM_ELEMENTS: Final = 5_000
+WAITS_FROM_BYTES: Final = 1024 * 1024
+"""An answer of another API, as Metadata's, waits for room before it is written where it is as large as that."""
 
 
 def check_size(api: "Api", size_bytes: int) -> None:
@@ -53,7 +58,12 @@ def is_long(answer: Message, api: "Api", client: Client) -> bool:
         return client.has_long_answer or (not api.pipelined and client.size_bytes > AT_ONCE_BYTES_MAX)
     if client.encoded:
         return True
-    return client.size_bytes > AT_ONCE_BYTES_MAX or has_more(answer, AT_ONCE_ELEMENTS_MAX)
+    return client.size_bytes > AT_ONCE_BYTES_MAX or is_larger(answer, AT_ONCE_ELEMENTS_MAX, WRITTEN_AT_ONCE_MAX)
+
+
+def needs_room(answer: Message) -> bool:
+    """Whether an answer that is made, and about to be written, has to wait for room."""
+    return is_larger(answer, WAITS_FROM_ELEMENTS, WAITS_FROM_BYTES)
 
 
 def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Message:
@@ -77,22 +87,22 @@ async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, cli
 
 def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """The handler's answer; a request with many elements is handled in parts."""
-    if api.lists and client.making is None:
+    if client.making is None and api.lists is not None and (client.size_bytes > WHOLE_BYTES_MAX or api.lists(request)):
         if broker.answers.is_full:
             return _handle_in_turn(request, api, broker, client)
-        client.making = broker.answers.begin(client.user, client.client_id)
+        client.making = broker.answers.begin(client.turns_name)
     if api.once:
         if client.size_bytes > AT_ONCE_BYTES_MAX:
             return _handle_distinct(request, api, broker, client)
         request = once_each(request, api.once)
-    if client.size_bytes > WHOLE_BYTES_MAX or api.lists:
+    if client.size_bytes > WHOLE_BYTES_MAX or api.lists is not None:
         return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
 
 
 async def _handle_in_turn(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
     """As `handle`, once there is room for a long answer."""
-    client.making = await broker.answers.turn(client.user, client.client_id)
+    client.making = await broker.answers.turn(client.turns_name)
     answer = handle(request, api, broker, client)
     return answer if answer is None or isinstance(answer, Message) else await answer
 
@@ -114,7 +124,7 @@ def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client
     if first is request:
         return api.handle(request, broker, client)
     parts = chain((first,), parts)
-    if api.lists and client.peer is not None:
+    if api.lists is not None and client.peer is not None:
         return _joined_encoded(elements, parts, api, broker, client)
     return _joined(elements, parts, api, broker, client)
 
@@ -139,7 +149,7 @@ async def _joined_encoded(
             whole = answer
         else:
             elements.join(whole, answer)
-        if not encoded and has_more(whole, AT_ONCE_ELEMENTS_MAX):
+        if not encoded and is_larger(whole, AT_ONCE_ELEMENTS_MAX, WRITTEN_AT_ONCE_MAX):
             await _encode_elements(whole, elements, broker, client)
             encoded = elements.answered_path
     assert whole is not None, "a request has at least one part"
@@ -149,7 +159,7 @@ async def _joined_encoded(
 
 async def _encode_elements(answer: Message, elements: "Each", broker: Broker, client: Client) -> None:
     if client.making is None:
-        client.making = broker.answers.begin(client.user, client.client_id)
+        client.making = broker.answers.begin(client.turns_name)
     path = elements.answered_path
     client.making.grow(await broker.message_threads.run(encode_elements, answer, client.version, path))
 

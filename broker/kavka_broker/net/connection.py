@@ -421,11 +421,14 @@ class Connection(asyncio.BufferedProtocol):
             return
         self._give_back_copy(exchange)
         if not exchange.api.pipelined or exchange.client.is_holding:
-            self._is_blocked = False
+            # A long answer that waits for one before it is not followed by another.
+            self._is_blocked = exchange.written_bytes > OUTBOX_BYTES_MAX
         # Tasks hold the exchange, which holds them. Without cycles the garbage collector has nothing to do.
         exchange.client.on_request_forgotten = exchange.client.on_let_go = None
         while self._exchanges and self._exchanges[0].waiting is None:
             self._answer(self._exchanges.popleft())
+        if not self._exchanges:
+            self._is_blocked = False
         self._dispatcher.sent()
         self._charge(began_ns)
         if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:
@@ -447,8 +450,10 @@ class Connection(asyncio.BufferedProtocol):
     def _answer(self, exchange: Exchange) -> None:
         if exchange.pieces is not None:
             self.outbox.send(exchange.pieces)
-            if exchange.written_bytes and self.outbox.waiting_bytes:
-                self.outbox.hold(exchange.written_bytes, partial(self._dispatcher.answers.held, self.close))
+            if exchange.written_bytes:
+                if self.outbox.waiting_bytes:
+                    self.outbox.hold(exchange.written_bytes, partial(self._dispatcher.answers.held, self.close))
+                exchange.end_making()
         if exchange.client.is_last:
             self.outbox.flush()
             self._listener.refused(self, exchange.client.is_last)

@@ -13,7 +13,7 @@ that are as `usual` says are left out; `whole` has them all.
 
 from __future__ import annotations
 
-from typing import Any, ClassVar, NoReturn, TypeAlias, TypeVar
+from typing import Any, ClassVar, Final, NoReturn, TypeAlias, TypeVar
 
 from kavka_broker.protocol.uuids import ZERO
 
@@ -28,7 +28,7 @@ __all__ = [
     "Struct",
     "Versions",
     "frozen",
-    "has_more",
+    "is_larger",
     "says",
     "usual",
     "whole",
@@ -123,39 +123,52 @@ def says(answer: Struct, code: int) -> bool:
     return False
 
 
-def has_more(answer: Struct, elements: int) -> bool:
-    """Whether an answer has more structs in its arrays than that. Lists of numbers, written at once, do not count."""
-    return _elements_of(answer, elements) > elements
+def is_larger(answer: Struct, elements: int, size_bytes: int) -> bool:
+    """Whether an answer has more structs in its arrays than that, or more bytes in its strings and fields of bytes. A
+    list of strings counts by its length, and one of numbers, which is written at once, not at all.
+    """
+    left = [elements, size_bytes]
+    _count(answer, left)
+    return left[0] < 0 or left[1] < 0
 
 
-def _elements_of(part: Struct, enough: int) -> int:
-    """The number of structs in a part, or some number above `enough`."""
-    count = 0
-    for name in _arrays_of(type(part)):
+def _count(part: Struct, left: list[int]) -> None:
+    """Take what a part has from what is left, until one of the two is below 0."""
+    texts, lists, arrays = _fields_of(type(part))
+    for name in texts:
+        if text := getattr(part, name):
+            left[1] -= len(text)
+    for name in lists:
+        left[1] -= TEXT_BYTES * len(getattr(part, name) or ())
+    for name in arrays:
         items = getattr(part, name)
         if not items:
             continue
-        count += len(items)
-        if count > enough:
-            break
-        if _arrays_of(type(items[0])):
+        left[0] -= len(items)
+        if left[0] < 0:
+            return
+        if any(_fields_of(type(items[0]))):
             for item in items:
-                count += _elements_of(item, enough - count)
-                if count > enough:
-                    return count
-    return count
+                _count(item, left)
+                if left[0] < 0 or left[1] < 0:
+                    return
 
 
-def _arrays_of(kind: type[Struct]) -> tuple[str, ...]:
-    """The attributes that hold arrays of structs."""
-    known = _arrays.get(kind)
+def _fields_of(kind: type[Struct]) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The attributes that hold strings or bytes, lists of strings, and arrays of structs."""
+    known = _fields.get(kind)
     if known is None:
-        known = tuple(row[1] for row in kind.SCHEMA if row[2].startswith("[]") and row[2][2].isupper())
-        _arrays[kind] = known
+        texts = tuple(row[1] for row in kind.SCHEMA if row[2] in ("string", "bytes"))
+        lists = tuple(row[1] for row in kind.SCHEMA if row[2] == "[]string")
+        arrays = tuple(row[1] for row in kind.SCHEMA if row[2].startswith("[]") and row[2][2].isupper())
+        known = _fields[kind] = texts, lists, arrays
     return known
 
 
-_arrays: dict[Any, tuple[str, ...]] = {}  # by class; bounded by the structs that exist
+TEXT_BYTES: Final = 16
+_fields: dict[
+    Any, tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]
+] = {}  # by class; bounded by the structs that exist
 
 
 S = TypeVar("S", bound=Struct)

@@ -5,12 +5,14 @@ there are. So such answers are made a few at a time (`MAKING_MAX`), clients in t
 none is begun while those that have been made and are not taken yet have `BYTES_MAX` or more. A request whose answer
 turns out short has a place for as long as it is served: only others like it wait for that.
 
-    a handler that lists     has a place from its beginning until its answer is written
-    Metadata                 once its answer is found to be long, whose parts all answers share
+    a handler that lists     has a place from its beginning until its answer is written, unless the request is short
+                             and names all that it asks for
+    Metadata and others      once their answer is found to be very long; its parts are shared with the image
     Produce and Fetch        have none: what they answer is bounded by what they ask, or by their sessions
 
-What was written counts until the socket has taken it. A client that takes less than `TAKEN_BYTES_MIN` in `TAKING_MS`
-while others wait for the room loses its connection.
+What was written counts until the socket has taken it, also while answers before it are awaited. Where others wait for the room, clients lose their connections
+that have not taken what they asked for in `TAKING_MS`, those with most first: a client that takes little at a time
+must not stop everybody.
 """
 
 import asyncio
@@ -28,54 +30,64 @@ MAKING_MAX: Final = 8
 BYTES_MAX: Final = 128 * 1024 * 1024
 ANSWER_BYTES_MAX: Final = 100_000_000
 """An answer that is made part by part ends here, as librdkafka's `receive.message.max.bytes` does by default."""
-TAKING_MS: Final = 10_000
-TAKEN_BYTES_MIN: Final = 1024 * 1024
+TAKING_MS: Final = 5_000
 LOOK_MS: Final = 1_000
 
 Turn = asyncio.Future[None]
 
 
 class Making:
-    """An answer that is being made."""
+    """An answer that is being made, and then waits behind others of its connection until it is sent."""
 
-    __slots__ = ("_flow", "_memory", "size_bytes")
+    __slots__ = ("_flow", "_has_place", "_memory", "size_bytes")
 
     def __init__(self, memory: "AnswerMemory", flow: Flow[Turn]) -> None:
-        self._memory: AnswerMemory | None = memory
+        self._memory = memory
         self._flow = flow
-        self.size_bytes = 0  # of its parts that are encoded
+        self._has_place = True
+        self.size_bytes = 0  # of its parts that are encoded, and then of the whole
 
     def grow(self, size_bytes: int) -> None:
         """Count a part that has been encoded. Raises BrokerError (INVALID_REQUEST) where the answer grows too long."""
-        assert self._memory is not None, "an answer that is written does not grow"
         self.size_bytes += size_bytes
         self._memory.used_bytes += size_bytes
         if self.size_bytes > ANSWER_BYTES_MAX:
             problem = f"the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for less at a time"
             raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
 
+    def made(self, size_bytes: int) -> None:
+        """Give the place back, as the answer is written: it has so many bytes, for which its client is charged."""
+        assert self._has_place, "an answer is written once"
+        self._has_place = False
+        self._memory.used_bytes += size_bytes - self.size_bytes
+        self.size_bytes = size_bytes
+        self._memory.made(self._flow, size_bytes)
+
     def end(self) -> None:
-        """Give the place back: the answer is written, or nobody wants it any more. Twice does nothing."""
-        memory, self._memory = self._memory, None
-        if memory is not None:
-            memory.ended(self._flow, self.size_bytes)
+        """Give everything back: the answer is on its way, or nobody wants it any more."""
+        if self._has_place:
+            self._has_place = False
+            self._memory.made(self._flow, self.size_bytes)
+        size_bytes, self.size_bytes = self.size_bytes, 0
+        if size_bytes:
+            self._memory.give_back(size_bytes)
 
 
 class Held:
-    """Long answers, as far as a connection has not taken them yet."""
+    """What a connection has not taken yet of its long answers."""
 
-    __slots__ = ("_close", "_memory", "_since_ms", "_taken_bytes", "size_bytes")
+    __slots__ = ("_close", "_memory", "since_ms", "size_bytes")
 
     def __init__(self, memory: "AnswerMemory", close: Callable[[str], None]) -> None:
         self._memory = memory
         self._close = close
         self.size_bytes = 0
-        self._since_ms = self._taken_bytes = 0
+        self.since_ms = 0
 
     def grow(self, size_bytes: int) -> None:
         """Count bytes of an answer that the socket has not taken at once."""
         if not self.size_bytes:
-            self._since_ms, self._taken_bytes = self._memory.now_ms, 0
+            self.since_ms = self._memory.now_ms
             self._memory.holders[self] = None
         self.size_bytes += size_bytes
         self._memory.used_bytes += size_bytes
@@ -86,21 +98,16 @@ class Held:
         if taken_bytes <= 0:
             return
         self.size_bytes = waiting_bytes
-        self._taken_bytes += taken_bytes
         if not waiting_bytes:
             self._memory.holders.pop(self, None)
         self._memory.give_back(taken_bytes)
 
-    def close_if_slow(self, now_ms: int) -> None:
-        """Close the connection of a client that has taken too little since it was looked at last."""
-        if now_ms - self._since_ms < TAKING_MS:
-            return
-        if self._taken_bytes < min(TAKEN_BYTES_MIN, self._taken_bytes + self.size_bytes):
-            self._close(
-                f"it has taken {self._taken_bytes} bytes of its answers in {now_ms - self._since_ms} ms, and others"
-                " wait for the memory"
-            )
-        self._since_ms, self._taken_bytes = now_ms, 0
+    def close(self, now_ms: int) -> None:
+        """Close the connection: others need the room."""
+        self._close(
+            f"{self.size_bytes} bytes of its answers have waited for {now_ms - self.since_ms} ms to be taken, and others"
+            " wait for the memory"
+        )
 
 
 class AnswerMemory:
@@ -123,14 +130,16 @@ class AnswerMemory:
         """Whether a request that may have a long answer has to wait."""
         return self._making >= MAKING_MAX or self.used_bytes >= BYTES_MAX
 
-    def begin(self, user: str, client_id: str) -> Making:
-        """Count an answer that is being made, whether there is room or not."""
+    def begin(self, client: tuple[str, str]) -> Making:
+        """Count an answer that is being made, whether there is room or not. `client` is the one of the connection's
+        turns: by the names of requests it could be another each time.
+        """
         self._making += 1
-        return Making(self, self._queue.join(user, client_id))
+        return Making(self, self._queue.join(*client))
 
-    async def turn(self, user: str, client_id: str) -> Making:
+    async def turn(self, client: tuple[str, str]) -> Making:
         """Wait for room, and begin. Clients have it in turn."""
-        flow = self._queue.join(user, client_id)
+        flow = self._queue.join(*client)
         try:
             if self.is_full or len(self._queue):
                 await self._wait(flow)
@@ -145,12 +154,12 @@ class AnswerMemory:
         """Return the count of a connection that `close` closes, with a reason."""
         return Held(self, close)
 
-    def ended(self, flow: Flow[Turn], size_bytes: int) -> None:
-        """Count an answer that is not being made any more."""
+    def made(self, flow: Flow[Turn], size_bytes: int) -> None:
+        """Give a place back, of an answer that has so many bytes."""
         self._making -= 1
         self._queue.charge(flow, size_bytes)
         self._queue.leave(flow)
-        self.give_back(size_bytes)
+        self._pass_on()
 
     def give_back(self, size_bytes: int) -> None:
         """Count bytes that are not there any more, and let those begin for whom there is room."""
@@ -186,8 +195,17 @@ class AnswerMemory:
         self._look = None
         if not len(self._queue):
             return
-        if self.used_bytes >= BYTES_MAX:
-            now_ms = self.now_ms
-            for held in list(self.holders):
-                held.close_if_slow(now_ms)
+        self._close_slow()
         self._look_later()
+
+    def _close_slow(self) -> None:
+        """Close connections that have not taken what they asked for in time, those with most first, as long as there
+        would be no room.
+        """
+        now_ms, left_bytes = self.now_ms, self.used_bytes
+        slow = [held for held in self.holders if now_ms - held.since_ms >= TAKING_MS]
+        for held in sorted(slow, key=lambda held: -held.size_bytes):
+            if left_bytes < BYTES_MAX:
+                return
+            left_bytes -= held.size_bytes
+            held.close(now_ms)

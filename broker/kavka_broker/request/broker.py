@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 from kavka_broker.core.log_once import ToldOnce
 from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
+from kavka_broker.loop.turns import OWN
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.answer_memory import AnswerMemory, Making
 from kavka_broker.request.internal_topics import InternalTopics
@@ -332,6 +333,11 @@ class Client:
     def principal(self) -> str:
         """The principal as access rules name it, with its type."""
         return f"User:{self.user}"
+
+    @property
+    def turns_name(self) -> tuple[str, str]:
+        """The client in whose turns its connection is served."""
+        return OWN if self.peer is None or self.peer.flow is None else self.peer.flow.client
 
     @property
     def connection_number(self) -> int:

@@ -81,7 +81,7 @@ class Api:
     is_local: Callable[[Any], bool] | None = None
     unstable: int | None = None
     once: tuple[tuple[str, ...], ...] = ()  # the paths of elements that are handled once
-    lists: bool = False  # see `listing`
+    lists: Callable[[Any], bool] | None = None  # see `listing`
 
     @property
     def is_counting(self) -> bool:
@@ -105,15 +105,24 @@ class Api:
 
 
 APIS: dict[int, Api] = {}
-_LISTING: set[Handler] = set()
+_LISTING: dict[Handler, Callable[[Any], bool]] = {}
 
 
 def listing(handle: H) -> H:
     """Mark a handler, below `@api`, that tells of what there is: the answer to a short request may be long, and takes
     its turn in the memory for such (`answer_memory`).
     """
-    _LISTING.add(handle)
-    return handle
+    return listing_where(lambda _: True)(handle)
+
+
+def listing_where(is_wide: Callable[[Any], bool]) -> Callable[[H], H]:
+    """Mark a handler as `listing` does, of which some requests have such answers."""
+
+    def mark(handle: H) -> H:
+        _LISTING[handle] = is_wide
+        return handle
+
+    return mark
 
 
 def api(
@@ -173,7 +182,7 @@ def api(
             is_local,
             unstable,
             tuple(elements.path for elements in each if elements.once),
-            handle in _LISTING,
+            _LISTING.get(handle),
         )
         return handle
 

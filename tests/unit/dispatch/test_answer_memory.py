@@ -8,10 +8,19 @@ from typing import Final
 import pytest
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
+from kavka_broker.dispatch.dispatcher import error_answer
+from kavka_broker.dispatch.handlers import load
+from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kavka_broker.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListGroupsResponse
+from kavka_broker.protocol.messages.offset_fetch_request import (
+    OffsetFetchRequest,
+    OffsetFetchRequestGroup,
+    OffsetFetchRequestTopics,
+)
+from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from kavka_broker.request import answer_memory
 from kavka_broker.request.broker import Broker
 from tests.support.in_process import Client, InProcess, running
@@ -83,6 +92,44 @@ def test_an_answer_that_grows_too_long_ends_its_connection(tmp_path: Path, monke
     asyncio.run(scenario())
 
 
+def test_an_answer_of_few_and_large_elements_is_long(tmp_path: Path) -> None:
+    """It is written in a thread, and counts until it is taken."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client, answers = await filled(inside), inside.broker.answers
+            group = inside.broker.groups.shard("g0").image.groups["g0"]
+            large = (("range", bytes(4 * 1024 * 1024)),)
+            group.members = {name: Member(name, None, "c", "/h", 10_000, 60_000, large) for name in ("a", "b", "c")}
+            client.send(DescribeGroupsRequest(["g0"]), VERSION)
+            await until(lambda: bool(answers.holders))
+            assert answers.used_bytes > 4 * 1024 * 1024
+            assert len(await client.receive_frame()) > 12 * 1024 * 1024
+            await until(lambda: answers.used_bytes == 0)
+
+    asyncio.run(scenario())
+
+
+def test_no_answer_is_made_of_an_error_that_its_version_cannot_say() -> None:
+    offset_fetch = load()[9]
+    assert error_answer(offset_fetch, 7, ErrorCode.INVALID_REQUEST, None) is not None
+    assert error_answer(offset_fetch, 8, ErrorCode.INVALID_REQUEST, None) is None
+
+
+def test_who_asks_for_few_offsets_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_memory, "MAKING_MAX", 0)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client = await filled(inside)
+            topic = OffsetFetchRequestTopics("t", partition_indexes=[0])
+            request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=[topic])])
+            answer = await client.call(request, OffsetFetchResponse, 9)
+            assert answer.groups[0].topics[0].partitions[0].committed_offset == -1
+
+    asyncio.run(scenario())
+
+
 def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -111,7 +158,7 @@ def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path, monkeypatch: p
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             client, answers = await filled(inside), inside.broker.answers
-            making = answers.begin("u", "c")
+            making = answers.begin(("u", "c"))
             for _ in range(3):
                 leaver = await inside.connect()
                 leaver.send(ListGroupsRequest(), VERSION)
@@ -133,11 +180,11 @@ def test_clients_have_room_in_turn() -> None:
     async def scenario() -> None:
         memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # nobody waits for bytes
         memory._look_later = lambda: None  # type: ignore[method-assign]
-        first = [await memory.turn("greedy", "") for _ in range(answer_memory.MAKING_MAX)]
+        first = [await memory.turn(("greedy", "")) for _ in range(answer_memory.MAKING_MAX)]
         order: list[str] = []
 
         async def ask(user: str) -> None:
-            making = await memory.turn(user, "")
+            making = await memory.turn((user, ""))
             order.append(user)
             making.end()
 
@@ -145,10 +192,9 @@ def test_clients_have_room_in_turn() -> None:
         await asyncio.sleep(0)
         tasks.append(asyncio.ensure_future(ask("modest")))
         await asyncio.sleep(0)
-        first[0].size_bytes = 10_000_000
-        memory.used_bytes = 10_000_000
-        first[0].end()
+        first[0].made(10_000_000)
         await asyncio.gather(*tasks)
+        first[0].end()
         assert order[0] == "modest"
         for making in first[1:]:
             making.end()

@@ -10,7 +10,7 @@ import pytest
 from kavka_broker.api.a35_describe_log_dirs import describe_all
 from kavka_broker.core.group.state import ClassicGroup, Member
 from kavka_broker.dispatch import large_requests
-from kavka_broker.protocol.message import Message, has_more
+from kavka_broker.protocol.message import Message, is_larger
 from kavka_broker.protocol.messages.describe_client_quotas_request import DescribeClientQuotasRequest
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kavka_broker.protocol.messages.describe_topic_partitions_request import (
@@ -26,6 +26,7 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse, MetadataResponseTopic
 from kavka_broker.protocol.messages.offset_fetch_request import OffsetFetchRequest, OffsetFetchRequestGroup
+from kavka_broker.protocol.messages.streams_group_heartbeat_response import Status, StreamsGroupHeartbeatResponse
 from kavka_broker.request.registry import APIS
 from tests.support.in_process import InProcess, running
 from tests.support.turns import CALLS_PER_TURN_MAX, GROWTH_MAX, Turns, a_piece_a_turn
@@ -158,7 +159,10 @@ def test_log_directories_are_described_in_slices() -> None:
 def test_elements_are_counted_up_to_the_limit() -> None:
     topics = [MetadataResponseTopic(name=f"t{number}") for number in range(5)]
     answer = MetadataResponse(topics=topics)
-    counts: Callable[[int], bool] = lambda elements: has_more(answer, elements)  # noqa: E731
+    counts: Callable[[int], bool] = lambda elements: is_larger(answer, elements, 1_000)  # noqa: E731
     assert counts(4)
     assert not counts(5)
+    assert is_larger(answer, 5, 9), "bytes of strings"
+    assert not is_larger(answer, 5, 10)
+    assert is_larger(StreamsGroupHeartbeatResponse(status=[Status(0, "x" * 11)]), 5, 10)
     assert large_requests.AT_ONCE_ELEMENTS_MAX < FEW

@@ -19,12 +19,13 @@ import pytest
 from kavka_broker.core.audit.events import Window
 from kavka_broker.core.audit.usage import UseWindow
 from kavka_broker.loop.timers import Timers
-from kavka_broker.net.connection import REQUESTS_PER_TURN_MAX, Connection
+from kavka_broker.net.connection import OUTBOX_BYTES_MAX, REQUESTS_PER_TURN_MAX, Connection
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
 from kavka_broker.net.request_memory import RequestMemory
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.quotas.sensor import HeldTime, Holding
+from kavka_broker.request.answer_memory import AnswerMemory
 from kavka_broker.request.broker import Client as Requester
 from kavka_broker.runtime.clock import SystemClock
 from tests.support.clocks import StoppedClock
@@ -52,6 +53,7 @@ class Handlers:
         self.use: UseWindow | None = None
         self.holding = Holding(self.held, self.of_entity)
         self.connections: dict[Connection, None] = {}  # the listener's
+        self.answers = AnswerMemory(self.clock, Timers(self.clock, asyncio.get_running_loop()))
 
     def begin(self, frame: memoryview, peer: object, keep: object) -> Any:
         body = bytes(frame)
@@ -93,6 +95,9 @@ class Handlers:
         if exchange.body[:2] == b"wx":
             raise ValueError("an answer that cannot be encoded")
         exchange.pieces = [framed(exchange.body)]
+        if exchange.body[:2] == b"wl":
+            exchange.pieces = [framed(bytes(OUTBOX_BYTES_MAX))]
+            exchange.written_bytes = OUTBOX_BYTES_MAX + 4
 
 
 def framed(body: bytes) -> bytes:
@@ -443,5 +448,27 @@ def test_an_answer_that_cannot_be_written_closes_the_connection(first: str, seco
                 assert await client.answer() == body("w")
             async with asyncio.timeout(60):
                 assert await client.is_closed()
+
+    asyncio.run(scenario())
+
+
+def test_a_long_answer_that_waits_for_one_before_it_is_not_followed_by_another() -> None:
+    """Else a connection would keep as many as it may have requests under way."""
+
+    async def scenario() -> None:
+        async with serving() as (handlers, connect):
+            client = await connect()
+            client.send("p", "wl1", "wl2", "n")
+            await until(lambda: body("wl1") in handlers.waiting)
+            handlers.waiting[body("wl1")].set_result(None)
+            for _ in range(10):
+                await asyncio.sleep(0)
+            assert body("wl2") not in handlers.waiting
+            handlers.waiting[body("p")].set_result(None)
+            assert await client.answer() == body("p")
+            assert len(await client.answer()) == OUTBOX_BYTES_MAX
+            await until(lambda: body("wl2") in handlers.waiting)
+            handlers.waiting[body("wl2")].set_result(None)
+            assert len(await client.answer()) == OUTBOX_BYTES_MAX
 
     asyncio.run(scenario())
