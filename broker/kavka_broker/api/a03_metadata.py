@@ -42,6 +42,8 @@ IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
 #: How long a request waits for this broker to be unfenced where every registered broker is fenced.
 NOBODY_MS_MAX = 1_000
+WAITS_FROM_PARTITIONS = 5_000
+"""In a cluster of so many an answer about all topics, some 200 KB, waits for room among long answers."""
 
 
 @api(
@@ -56,6 +58,9 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
         await broker.lifecycle.unfenced_within(NOBODY_MS_MAX)
     wanted = request.topics
     if wanted is None or (client.version == 0 and not wanted):
+        is_of_connection = client.peer is not None
+        if is_of_connection and broker.metadata.topics.partition_count >= WAITS_FROM_PARTITIONS:
+            client.making = await broker.answers.turn(client.turns_name)
         answers = await broker.slices.whole(all_topics(broker, client))
         return answer(request, broker, client, answers)
     missing = [

@@ -38,7 +38,6 @@ from kavka_broker.dispatch.large_requests import (
     handle,
     handle_in_parts,
     is_long,
-    needs_room,
     read_at_once,
 )
 from kavka_broker.logs import get
@@ -342,8 +341,7 @@ class Dispatcher:
     async def _written(self, answer: Message, exchange: Exchange) -> Written:
         client, threads = exchange.client, self._broker.message_threads
         if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
-            answers, name = self._broker.answers, client.turns_name
-            client.making = await answers.turn(name) if needs_room(answer) else answers.begin(name)
+            client.making = self._broker.answers.begin(client.turns_name)
         pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
         return Written(answer, pieces)
 

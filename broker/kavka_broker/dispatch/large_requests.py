@@ -41,9 +41,6 @@ AT_ONCE_ELEMENTS_MAX: Final = 500
 """Elements of an answer, or of a request with records, that take at most two milliseconds."""
 WRITTEN_AT_ONCE_MAX: Final = 256 * 1024
 """Bytes of strings and the like in an answer, which are copied."""
-WAITS_FROM_ELEMENTS: Final = 5_000
-WAITS_FROM_BYTES: Final = 1024 * 1024
-"""An answer of another API, as Metadata's, waits for room before it is written where it is as large as that."""
 
 
 def check_size(api: "Api", size_bytes: int) -> None:
@@ -59,11 +56,6 @@ def is_long(answer: Message, api: "Api", client: Client) -> bool:
     if client.encoded:
         return True
     return client.size_bytes > AT_ONCE_BYTES_MAX or is_larger(answer, AT_ONCE_ELEMENTS_MAX, WRITTEN_AT_ONCE_MAX)
-
-
-def needs_room(answer: Message) -> bool:
-    """Whether an answer that is made, and about to be written, has to wait for room."""
-    return is_larger(answer, WAITS_FROM_ELEMENTS, WAITS_FROM_BYTES)
 
 
 def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Message:

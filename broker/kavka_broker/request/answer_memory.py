@@ -7,8 +7,9 @@ turns out short has a place for as long as it is served: only others like it wai
 
     a handler that lists     has a place from its beginning until its answer is written, unless the request is short
                              and names all that it asks for
-    Metadata and others      once their answer is found to be very long; its parts are shared with the image
-    Produce and Fetch        have none: what they answer is bounded by what they ask, or by their sessions
+    Metadata of all topics   before the answer is made, where there are many; its parts are shared with the image
+    others                   count while their answer is written, and wait for nobody: it is as long as the request
+    Produce and Fetch        have none, for the same reason, or are bounded by their sessions
 
 What was written counts until the socket has taken it, also while answers before it are awaited. Where others wait for the room, clients lose their connections
 that have not taken what they asked for in `TAKING_MS`, those with most first: a client that takes little at a time
