@@ -6,7 +6,8 @@
 - A topic that does not exist is created behind the answer, where both the broker (`auto.create.topics.enable`) and
   the request (from version 4) allow it (`automatic_topics`). The answer says UNKNOWN_TOPIC_OR_PARTITION, and the client
   asks again, as with Apache Kafka.
-- A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND.
+- A partition without a leader is LEADER_NOT_AVAILABLE, one whose leader has no such listener LISTENER_NOT_FOUND
+  (versions before 6 have other answers: `old_metadata`).
 - Where no broker serves yet, as in the first moments of a cluster, the answer waits a second for this one: clients of
   librdkafka that are told of no controller ask again only when their own request has timed out.
 - While a broker is suspected to be dead the answer waits for what becomes of it (`membership.unreachable_brokers`).
@@ -35,6 +36,7 @@ from kavka_broker.request.metadata_answers import (
     endpoints,
     some_broker,
 )
+from kavka_broker.request.old_metadata import topic_as_of
 from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
@@ -77,6 +79,7 @@ def all_topics(broker: Broker, client: Client) -> Work[list[MetadataResponseTopi
     answers, cost = [], Cost()
     for topic in list(broker.metadata.topics):
         shown = yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, cost)
+        shown = yield from topic_as_of(client.version, shown, cost)
         answers.append(shown)
     return answers
 
@@ -121,7 +124,8 @@ def find(wanted: MetadataRequestTopic, broker: Broker, client: Client, cost: Cos
             if problem_with(wanted.name) is not None:
                 code = ErrorCode.INVALID_TOPIC_EXCEPTION
             return MetadataResponseTopic(code, wanted.name, is_internal=wanted.name in INTERNAL)
-    return (yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, cost))
+    shown = yield from broker.topic_answers.answer(broker.metadata, topic, client.listener, cost)
+    return (yield from topic_as_of(client.version, shown, cost))
 
 
 def answer(

@@ -82,6 +82,10 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             },
         ),
         OwnTests("kafka.server.DescribeQuorumRequestTest", 1),
+        OwnTests("org.apache.kafka.server.log.LogAppendTimeTest", 2),
+        OwnTests(
+            "org.apache.kafka.server.quota.ClientQuotasRequestTest", 11, {"testAlterIpQuotasRequest ": OF_CONNECTIONS}
+        ),
         OwnTests(
             "kafka.server.SaslApiVersionsRequestTest",
             1,
@@ -113,6 +117,17 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerCloseTest", 4),
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerPollTest", 24),
         OwnTests(f"{CLIENTS}.consumer.PlaintextConsumerSubscriptionTest", 31),
+    ),
+    "metadata": (
+        OwnTests(
+            "org.apache.kafka.server.BootstrapControllersIntegrationTest",
+            14,
+            {
+                "testDescribeFeatures": UNSTABLE,
+                "testIncrementalAlterConfigs": OF_CONNECTIONS,
+            },
+        ),
+        OwnTests("org.apache.kafka.server.MetadataRequestTest", 14),
     ),
     "groups": (
         OwnTests("kafka.server.JoinGroupRequestTest", 1),

@@ -46,6 +46,10 @@ def test_consumers(tmp_path: Path) -> None:
     play("consumers", tmp_path)
 
 
+def test_metadata(tmp_path: Path) -> None:
+    play("metadata", tmp_path)
+
+
 def test_plain_consumers(tmp_path: Path) -> None:
     play("plain consumers", tmp_path)
 
