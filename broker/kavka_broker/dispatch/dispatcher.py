@@ -104,7 +104,7 @@ class Exchange:
         self.answer: Message | None = None
         self.waiting: asyncio.Future[Any] | None = None  # the future of an Answer, or of an answer in bytes
         self.make: Callable[[], Answer] | None = None  # makes the answer once `waiting` is done
-        self.written_bytes = 0  # of a long answer, as far as they were made for it
+        self.written_bytes = 0  # of a long answer that counts in `answer_memory`
 
     def end_making(self) -> None:
         """Give back the place of an answer that is written, or that nobody wants any more."""
@@ -398,8 +398,8 @@ class Dispatcher:
             exchange.pieces = [SIZE.pack(len(answer.data)), answer.data]
         elif isinstance(answer, Written):
             exchange.answer, exchange.pieces = answer.message, answer.pieces
-            exchange.written_bytes = sum(len(piece) for piece in answer.pieces if isinstance(piece, bytes))
             if exchange.client.making is not None:
+                exchange.written_bytes = sum(map(len, answer.pieces))
                 exchange.client.making.made(exchange.written_bytes)
         elif answer is not None:
             client = exchange.client

@@ -3,16 +3,18 @@
 import asyncio
 import tracemalloc
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import pytest
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
-from kavka_broker.dispatch.dispatcher import error_answer
+from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange, error_answer
 from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kavka_broker.protocol.messages.describe_groups_response import DescribeGroupsResponse
+from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
+from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListGroupsResponse
 from kavka_broker.protocol.messages.offset_fetch_request import (
@@ -29,6 +31,7 @@ from tests.unit.coordinator.calls import find
 
 VERSION: Final = 5
 MEMBERS: Final = 200
+ID: Final = bytes(15) + b"1"
 GROUPS: Final = [f"g{number}" for number in range(100)]
 #: What an answer takes at most, of its own bytes: they are joined to be sent, and a part is there as objects.
 TIMES_MAX: Final = 3.0
@@ -106,6 +109,30 @@ def test_an_answer_of_few_and_large_elements_is_long(tmp_path: Path) -> None:
             assert answers.used_bytes > 4 * 1024 * 1024
             assert len(await client.receive_frame()) > 12 * 1024 * 1024
             await until(lambda: answers.used_bytes == 0)
+
+    asyncio.run(scenario())
+
+
+def test_answers_of_fetch_are_not_held(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Records stand behind its part that takes memory: who reads them steadily would seem to take nothing."""
+    finish, written = Dispatcher._finish, dict[str, int]()
+
+    def noting(dispatcher: Dispatcher, exchange: Exchange, answer: Any) -> None:
+        finish(dispatcher, exchange, answer)
+        written[exchange.api.name] = exchange.written_bytes
+
+    monkeypatch.setattr(Dispatcher, "_finish", noting)
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client = await filled(inside)
+            await describe(client)
+            partitions = [FetchPartition(number) for number in range(1_000)]
+            request = FetchRequest(max_wait_ms=0, min_bytes=0, topics=[FetchTopic(topic_id=ID, partitions=partitions)])
+            answer = await client.call(request, FetchResponse, 13)
+            assert len(answer.responses[0].partitions) == len(partitions)
+            assert written["DescribeGroups"] > 0
+            assert written["Fetch"] == 0
 
     asyncio.run(scenario())
 
