@@ -77,14 +77,13 @@ NOTES = """\
 - Share groups (KIP-932): a member that waits for partitions heartbeats sooner than in Apache Kafka, as one of a
   consumer group does (docs/adr/0040). An assignment that gives nothing to anybody does not begin
   group.share.assignment.interval.ms, so that a group of which partitions come to be known is assigned them at once;
-  its epochs may be one or two ahead of those in Apache Kafka.
-  One request of a share session is served at a time, another meanwhile is INVALID_SHARE_SESSION_EPOCH, and an answer
-  names 1,000 partitions with an error at most. A partition's leader writes down where a group begins before it serves
-  it, and the start with each acknowledgement: START-OFFSET of kafka-share-groups may be ahead of Apache Kafka's, and
-  is there before the first acknowledgement if there are records to read, when Apache Kafka has none; the lag is the
-  same. A batch that is larger than share.partition.max.record.locks is delivered in parts. After an unclean election
-  of a partition, records that take the offsets of lost ones may count as delivered. There are no dead letters
-  (KIP-1191), as in 4.3.1.
+  its epochs may be one or two ahead of those in Apache Kafka. One request of a share session is served at a time,
+  another meanwhile is INVALID_SHARE_SESSION_EPOCH, and an answer names 1,000 partitions with an error at most. A
+  partition's leader writes down where a group begins before it serves it, and the start with each acknowledgement:
+  START-OFFSET of kafka-share-groups may be ahead of Apache Kafka's, and is there before the first acknowledgement if
+  the partition ever had a record, when Apache Kafka has none; the lag is the same. A batch that is larger than
+  share.partition.max.record.locks is delivered in parts. After an unclean election of a partition, records that take
+  the offsets of lost ones may count as delivered. There are no dead letters (KIP-1191), as in 4.3.1.
 - Streams groups (KIP-1071) are experimental: a new cluster has streams.version 0 (1 in Apache Kafka 4.3), and
   requests of streams groups are UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature streams.version=1`. An
   assignment that gives nothing to anybody does not begin the interval, as in share groups. A member that waits for

@@ -3,9 +3,9 @@
 - Of all partitions that the group has state for, where no topics are named.
 - A topic that does not exist, and a partition without state, has the start offset -1, and is no error.
 - The lag is the end of the partition less its start offset less what has been delivered beyond that for good
-  (KIP-1226); -1 where the start offset is not known.
-- A group that has read nothing of a partition that has nothing for it has no start offset: -1, and no error. Its leader
-  has written one down nonetheless (see `ShareLeader.load`), which Apache Kafka does with the first acknowledgement.
+  (KIP-1226); -1 where one of them is not known.
+- Of a partition that never had a record a group has no start offset: -1, and no error. The leader has written one down
+  nonetheless (see `ShareLeader.load`), which Apache Kafka does with the first acknowledgement.
 - Below share.version 1 each group is UNSUPPORTED_VERSION.
 Versions: flexible from 0, the lag from 1.
 """
@@ -68,7 +68,7 @@ async def describe(
     places = await broker.slices.whole(places_of(asked, broker.metadata.topics))
     states = broker.groups.share_states
     summaries = {} if states is None or not places else await states.read_summary(group.group_id, places)
-    known = [place for place, summary in summaries.items() if has_start(summary)]
+    known = [place for place, summary in summaries.items() if has_lag(summary) or is_at_zero(summary)]
     ends = await broker.leader_offsets.ends([(places[place], place[1]) for place in known]) if known else {}
     topics = await broker.slices.whole(answer_of(asked, summaries, ends, broker.metadata.topics))
     return DescribeShareGroupOffsetsResponseGroup(group.group_id, topics)
@@ -106,8 +106,13 @@ def places_of(asked: Asked, topics: Topics) -> Work[dict[Place, str]]:
     return places
 
 
-def has_start(summary: Summary) -> bool:
-    return not summary.error and summary.start_offset != UNSET
+def has_lag(summary: Summary) -> bool:
+    return not summary.error and UNSET not in (summary.start_offset, summary.delivery_complete_count)
+
+
+def is_at_zero(summary: Summary) -> bool:
+    """Whether a group begins at the first offset there is, and nothing is counted: it may have read nothing yet."""
+    return not summary.error and (summary.start_offset, summary.delivery_complete_count) == (0, UNSET)
 
 
 def answer_of(
@@ -136,14 +141,15 @@ def partition_of(
     summary = NOT_DESCRIBED if topic is None else summaries.get((topic.topic_id, index), NOT_DESCRIBED)
     if topic is None or summary.error:
         return DescribeShareGroupOffsetsResponsePartition(index, UNSET, 0, NO_LAG)
-    if not has_start(summary):
-        return DescribeShareGroupOffsetsResponsePartition(index, UNSET, summary.leader_epoch, NO_LAG)
+    if not has_lag(summary) and not is_at_zero(summary):
+        return DescribeShareGroupOffsetsResponsePartition(index, summary.start_offset, summary.leader_epoch, NO_LAG)
     end = ends.get((topic.name, index))
     if end is None:
         return DescribeShareGroupOffsetsResponsePartition(
             index, error_code=ErrorCode.LEADER_NOT_AVAILABLE, error_message=NO_END
         )
-    lag = end.high_watermark - summary.start_offset - max(0, summary.delivery_complete_count)
-    if not lag and summary.delivery_complete_count == UNSET:  # nothing is acknowledged, and there is nothing to read
-        return DescribeShareGroupOffsetsResponsePartition(index, UNSET, summary.leader_epoch, NO_LAG)
+    if is_at_zero(summary):
+        start_offset = summary.start_offset if end.high_watermark else UNSET
+        return DescribeShareGroupOffsetsResponsePartition(index, start_offset, summary.leader_epoch, NO_LAG)
+    lag = end.high_watermark - summary.start_offset - summary.delivery_complete_count
     return DescribeShareGroupOffsetsResponsePartition(index, summary.start_offset, summary.leader_epoch, lag)

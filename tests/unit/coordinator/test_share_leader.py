@@ -12,7 +12,7 @@ from kavka_broker.coordinator.share.share_leader import ShareLeader
 from kavka_broker.coordinator.share.share_state_client import ReadState
 from kavka_broker.core.share import share_partition
 from kavka_broker.core.share.share_partition import Acknowledgement, Acquisition
-from kavka_broker.core.share.share_states import UNSET, WrittenState
+from kavka_broker.core.share.share_states import WrittenState
 from kavka_broker.core.share.state_batches import StateBatch
 from kavka_broker.core.share_group.settings import ShareGroupSettings
 from kavka_broker.loop.timers import Timers
@@ -125,7 +125,7 @@ def test_the_beginning_of_a_group_is_written_before_it_is_served() -> None:
         states = States(-1)
         world = World(states)
         await world.leader.load()
-        assert states.written == [WrittenState(3, 5, 10, UNSET, ())]
+        assert states.written == [WrittenState(3, 5, 10, 0, ())]
         assert world.acquire() == []
 
     asyncio.run(whole())

@@ -184,8 +184,9 @@ class ShareLeader:
         start_offset = state.start_offset
         if start_offset == UNSET:
             start_offset = await self._begin_at()
-            # No count of what is complete: DescribeShareGroupOffsets sees that no member has read anything yet.
-            written = WrittenState(state.state_epoch, partition.leader_epoch, start_offset, UNSET, ())
+            # Of a partition without a record nothing is counted: to DescribeShareGroupOffsets the group begins nowhere.
+            complete = 0 if partition.high_watermark else UNSET
+            written = WrittenState(state.state_epoch, partition.leader_epoch, start_offset, complete, ())
             await self._states.write(self.group_id, self.place, written)
         restoring = SharePartition.restored(state.state_epoch, start_offset, state.batches)
         window = await self._slices.whole(sliced(restoring, Cost()))
