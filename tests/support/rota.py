@@ -79,6 +79,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/storage/test_same_directory.py": 23,
     "tests/conformance/mirroring/test_mirror_maker.py": 80,
     "tests/conformance/transactions/test_answers_agree.py": 14,
+    "tests/conformance/transactions/test_bad_input_agrees.py": 20,
     "tests/conformance/registry/test_real_registry.py": 25,
     "tests/conformance/transactions/test_connect.py": 20,
     "tests/conformance/transactions/test_prepared_answers.py": 28,

@@ -11,12 +11,12 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.add_offsets_to_txn_request import AddOffsetsToTxnRequest
 from kavka_broker.protocol.messages.add_offsets_to_txn_response import AddOffsetsToTxnResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import NAMES_BYTES_MAX, api
 
 FENCED_FROM_VERSION = 2
 
 
-@api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, versions=(0, 4), bytes_max=SMALL_BYTES_MAX)
+@api(AddOffsetsToTxnRequest, AddOffsetsToTxnResponse, versions=(0, 4), bytes_max=NAMES_BYTES_MAX)
 async def add_offsets_to_txn(
     request: AddOffsetsToTxnRequest, broker: Broker, client: Client
 ) -> AddOffsetsToTxnResponse:

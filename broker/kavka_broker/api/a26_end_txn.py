@@ -16,13 +16,13 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
 from kavka_broker.protocol.messages.end_txn_response import EndTxnResponse
 from kavka_broker.request.broker import Broker, Client
-from kavka_broker.request.registry import SMALL_BYTES_MAX, api
+from kavka_broker.request.registry import NAMES_BYTES_MAX, api
 
 FENCED_FROM_VERSION = 2
 BUMPS_FROM_VERSION = 5
 
 
-@api(EndTxnRequest, EndTxnResponse, versions=(0, 5), bytes_max=SMALL_BYTES_MAX)
+@api(EndTxnRequest, EndTxnResponse, versions=(0, 5), bytes_max=NAMES_BYTES_MAX)
 async def end_txn(request: EndTxnRequest, broker: Broker, client: Client) -> EndTxnResponse:
     version = BUMPS_FROM if client.version >= BUMPS_FROM_VERSION else 0
     asked = End(request.producer_id, request.producer_epoch, request.committed, version)

@@ -93,6 +93,8 @@ async def stage(
     request: TxnOffsetCommitRequest, commits: list[Commit], broker: Broker, client: Client
 ) -> tuple[list[ErrorCode], Waiting | None]:
     """Append the offsets, an error for each; a future of the commit. Raises BrokerError."""
+    if not request.group_id:
+        raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     if not request.transactional_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST)
     checked_shard(request, commits, broker)

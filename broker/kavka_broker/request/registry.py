@@ -30,6 +30,8 @@ FORWARDED_BYTES_MAX: Final = 4 * 1024 * 1024
 """The bound on forwarded requests, which are copied several times on their way to the controller."""
 SMALL_BYTES_MAX: Final = 16 * 1024
 """The bound on requests that no client has a reason to make longer."""
+NAMES_BYTES_MAX: Final = 128 * 1024
+"""The bound on requests that name an id and a group: each may have 32,767 bytes."""
 FETCH: Final = 1
 FETCH_BYTES_MAX: Final = 1024 * 1024
 """The bound on a Fetch: some thirty thousand partitions."""

@@ -257,6 +257,34 @@ def test_a_member_that_is_not_in_the_group_stages_nothing(tmp_path: Path) -> Non
     play(tmp_path, scenario)
 
 
+def test_a_group_without_a_name_stages_nothing(tmp_path: Path) -> None:
+    """As in Apache Kafka: its offsets would be those of every client that names no group."""
+
+    async def scenario(_: InProcess, client: Client) -> None:
+        me = await begun(client)
+        topics = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, 5)])]
+        request = TxnOffsetCommitRequest("x", "", *me, topics=topics)
+        answer = await client.call(request, TxnOffsetCommitResponse, 5)
+        assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_GROUP_ID
+
+    play(tmp_path, scenario)
+
+
+def test_names_of_32_kilobytes_are_taken(tmp_path: Path) -> None:
+    """The bound on short requests closed the connection of a producer with a long id, whose transaction stayed open."""
+
+    async def scenario(_: InProcess, client: Client) -> None:
+        name = "i" * 32_767
+        added = AddOffsetsToTxnRequest(name, 1, 0, name)
+        assert (
+            await client.call(added, AddOffsetsToTxnResponse, 3)
+        ).error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+        ended = EndTxnRequest(name, 1, 0, True)
+        assert (await client.call(ended, EndTxnResponse, 5)).error_code == ErrorCode.INVALID_PRODUCER_ID_MAPPING
+
+    play(tmp_path, scenario)
+
+
 def test_transactions_go_on_after_a_restart(tmp_path: Path) -> None:
     producers: list[Me] = []
 

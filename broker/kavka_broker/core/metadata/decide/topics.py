@@ -287,7 +287,7 @@ def _grow(metadata: Metadata, command: GrowTopic, rotation: int, made_before: in
         problem = f"'{topic.name}' has {now} partitions and cannot shrink to {count}; create another topic instead"
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
     if topic.name in HASHED:
-        problem = f"'{topic.name}' keeps its {now} partitions: with more, groups would not find their offsets"
+        problem = f"'{topic.name}' keeps its {now} partitions: with more, its keys would be looked for elsewhere"
         raise BrokerError(ErrorCode.INVALID_PARTITIONS, problem)
     more, factor = count - now, topic.replication_factor
     assert more >= 1, more
