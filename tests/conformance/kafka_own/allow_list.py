@@ -178,6 +178,7 @@ ABSENT: Final[Mapping[str, str]] = {
     f"{CLIENTS}.MetricsDuringTopicCreationDeletionTest": OF_JMX,
     f"{CLIENTS}.admin.AdminClientWithPoliciesIntegrationTest": A_JAVA_CLASS,
     f"{CLIENTS}.consumer.ConsumerWithLegacyMessageFormatIntegrationTest": "appends old batches to a log object",
+    f"{CLIENTS}.consumer.ShareConsumerRackAwareTest": A_JAVA_CLASS,
     f"{CLIENTS}.producer.SocketServerMemoryPoolTest": "looks into the broker's pool of memory",
     f"{CLIENTS}.security.GroupAuthorizerIntegrationTest": A_JAVA_CLASS,
     "kafka.server.BrokerMetricNamesTest": OF_JMX,

@@ -22,7 +22,6 @@ NOT_PLAYED: Final = (
     f"{CLIENTS}.consumer.ConsumerBounceTest",
     f"{CLIENTS}.consumer.ConsumerIntegrationTest",
     f"{CLIENTS}.consumer.SaslPlainPlaintextConsumerTest",
-    f"{CLIENTS}.consumer.ShareConsumerRackAwareTest",
     f"{CLIENTS}.consumer.ShareConsumerTest",
     f"{CLIENTS}.producer.ProducerFailureHandlingTest",
     f"{CLIENTS}.producer.ProducerSendWhileDeletionTest",
