@@ -107,7 +107,7 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             {
                 "testClassicConsumerQuotaMetricsNotCreatedIfNoQuotasConfigured ": OF_JMX,
                 "testAsyncConsumerQuotaMetricsNotCreatedIfNoQuotasConfigured ": OF_JMX,
-                "testAsyncConsumerCloseLeavesGroupOnInterrupt ": "failed in one of two runs; the cause is not known yet",
+                "testAsyncConsumerCloseLeavesGroupOnInterrupt ": "failed in one of two runs; the cause is unknown",
             },
         ),
     ),
