@@ -7,8 +7,8 @@
 - From anybody, with generation -1, while the group has no members; a group that does not exist begins to.
 - A topic or partition that does not exist gets an error of its own, as does metadata that is too large.
 - Answered when the offsets are committed in `__consumer_offsets`.
-- Names of groups and metadata take 64 MiB for one partition of `__consumer_offsets`: beyond that metadata is
-  OFFSET_METADATA_TOO_LARGE, and a new group is POLICY_VIOLATION. Offsets without metadata go on.
+- Metadata of more than 128 characters takes 64 MiB for one partition of `__consumer_offsets`, beyond which what grows
+  is OFFSET_METADATA_TOO_LARGE; names of groups with more than 249 take 32 MiB, beyond which one is POLICY_VIOLATION.
 Versions: a retention time in 2 to 4, static members from 7, flexible from 8, GROUP_ID_NOT_FOUND from 9, topic ids
 in 10.
 """

@@ -13,6 +13,9 @@ from kavka_broker.core.quota.resolve import seen
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.quota import AnyEntity
 
+#: The year 10000, of which no calendar here knows.
+LATEST_MS = 253_402_300_800_000
+
 
 def to_wire(entity: AnyEntity) -> dict[str, str | None]:
     """The parts of an entity by their names in the admin protocol; None is the default."""
@@ -59,7 +62,9 @@ def _quoted(name: str) -> str:
 
 
 def limit_text(key: str, value: float) -> str:
-    """The value of one of Kafka's keys of quotas for a person: an amount, or the moment of an override."""
-    if key in (OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS):
+    """The value of one of Kafka's keys of quotas for a person: an amount, or the moment of an override, where it is one
+    of a calendar.
+    """
+    if key in (OVERRIDE_FROM_MS, OVERRIDE_UNTIL_MS) and 0 <= value < LATEST_MS:
         return f"{datetime.fromtimestamp(value / 1000, UTC):%Y-%m-%dT%H:%M:%SZ}"
     return spell(value)

@@ -2,7 +2,6 @@
 
 import asyncio
 from collections import Counter
-from contextlib import suppress
 from dataclasses import replace
 from typing import Any
 
@@ -12,9 +11,11 @@ from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group import image as image_module
 from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import Commit
+from kavka_broker.core.group.settings import LONG_NAMES_BYTES_MAX
 from kavka_broker.core.group.state import MEMBER_BYTES, GroupState
 from kavka_broker.core.group.sync import Sync
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from tests.support.waiting import turns
 from tests.unit.coordinator.fakes import DAY_MS, WEEK_MS, World, commit, expire, offset, play, state
 
 SUBSCRIPTION = b"\x00\x00\x00\x00\x00\x01\x00\x01t\xff\xff\xff\xff"
@@ -109,15 +110,23 @@ def test_a_member_that_says_more_of_itself_finds_no_room_and_one_that_says_less_
     play(scenario)
 
 
-def test_ids_that_nobody_joins_with_take_room_too() -> None:
+def test_ids_that_nobody_joins_with_take_room_and_give_way() -> None:
     async def scenario() -> None:
-        world = World()
+        world = World(initial_rebalance_delay_ms=0)
+        member = join(world, session_ms=100_000)
+        world.advance(20)
+        assert member.result().error_code == ErrorCode.NONE
+        many = MEMBERS_BYTES_MAX // MEMBER_BYTES + 1_000
         tokens = [
-            join(world, group_id=f"{number % 10}", name=f"m{number}", asks_for_id=True)
-            for number in range(MEMBERS_BYTES_MAX // MEMBER_BYTES + 100)
+            join(world, group_id=f"{number % 10}", name=f"m{number}", session_ms=1_000_000, asks_for_id=True)
+            for number in range(many)
         ]
-        assert codes(tokens).keys() == {ErrorCode.MEMBER_ID_REQUIRED, ErrorCode.GROUP_MAX_SIZE_REACHED}
-        assert world.shard.classics.room_bytes < 2 * MEMBER_BYTES
+        assert codes(tokens) == {ErrorCode.MEMBER_ID_REQUIRED: many}, "later ones take the place of earlier ones"
+        assert 0 <= world.shard.classics.room_bytes < 3 * MEMBER_BYTES
+        more = join(world, "m", metadata=bytes(500_000), session_ms=100_000)
+        newcomer = join(world, group_id="new", name="new", session_ms=100_000)
+        world.advance(20)
+        assert (more.result().error_code, newcomer.result().error_code) == (ErrorCode.NONE, ErrorCode.NONE)
 
     play(scenario)
 
@@ -189,31 +198,60 @@ def test_names_and_protocol_types_of_groups_take_room_when_their_members_are_gon
 # --- texts of offsets -------------------------------------------------------------------------------------------------
 
 
-def test_names_of_groups_and_metadata_of_offsets_take_a_bounded_number_of_bytes(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(image_module, "TEXTS_BYTES_MAX", MIB)
+def with_metadata(world: World, group_id: str, characters: int, partition: int = 0) -> ErrorCode:
+    """The error of a commit with metadata."""
+    commits = [Commit("t", partition, 7, metadata="m" * characters)]
+    (error,), _ = world.shard.commit(group_id, -1, "", None, commits, -1, 8)
+    return error
+
+
+def test_long_metadata_of_offsets_takes_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_module, "LONG_METADATA_BYTES_MAX", MIB)
 
     async def scenario() -> None:
-        world = World(offset_metadata_max_bytes=MIB)
-        long, taken = "m" * 32_000, 0
-        for number in range(10):
-            commits = [Commit("t", 0, 7, metadata=long)]
-            with suppress(BrokerError):
-                (error,), _ = world.shard.commit(f"g{number}", -1, "", None, commits, -1, 8)
-                taken += error is ErrorCode.NONE
-        assert taken == MIB // (4 * 32_002)
-        assert world.shard.commit("g0", -1, "", None, [Commit("t", 1, 7, metadata=long)], -1, 8) == (
-            [ErrorCode.OFFSET_METADATA_TOO_LARGE],
-            None,
-        )
-        assert commit(world, "g0", 8, topic="u")[0] == [ErrorCode.NONE], "without metadata offsets go on"
+        world = World()
+        told = Counter(with_metadata(world, f"g{number}", 4_096) for number in range(300))
+        assert told == {ErrorCode.NONE: MIB // 4_096, ErrorCode.OFFSET_METADATA_TOO_LARGE: 300 - MIB // 4_096}
+        assert with_metadata(world, "g0", 4_096) == ErrorCode.NONE, "what does not grow always fits"
+        assert with_metadata(world, "g0", 128, partition=1) == ErrorCode.NONE, "Kafka Streams always has some"
+        assert with_metadata(world, "another", 128) == ErrorCode.NONE
+        assert with_metadata(world, "another", 129) == ErrorCode.OFFSET_METADATA_TOO_LARGE
         assert commit(world, "another", 8)[0] == [ErrorCode.NONE]
-        with pytest.raises(BrokerError) as refused:
-            commit(world, "n" * 32_000, 8)
-        assert refused.value.code == ErrorCode.POLICY_VIOLATION
         world.shard.delete_group("g1")
-        assert world.shard.commit("g0", -1, "", None, [Commit("t", 1, 7, metadata=long)], -1, 8)[0] == [ErrorCode.NONE]
+        assert with_metadata(world, "another", 129) == ErrorCode.NONE
+
+    play(scenario)
+
+
+def test_metadata_takes_room_while_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(image_module, "LONG_METADATA_BYTES_MAX", MIB)
+
+    async def scenario() -> None:
+        world = World()
+        world.partition.holds = True
+        told = Counter(with_metadata(world, f"g{number}", 4_096) for number in range(300))
+        assert told[ErrorCode.NONE] == MIB // 4_096
+        await world.partition.commit()
+        await turns()
+        assert world.shard.image.writing_metadata_bytes == 0
+        assert world.shard.image.metadata_room_bytes == 0
+
+    play(scenario)
+
+
+def test_long_names_of_groups_with_offsets_take_a_bounded_number_of_bytes() -> None:
+    async def scenario() -> None:
+        world = World()
+        told = Counter[ErrorCode]()
+        for number in range(1_100):
+            try:
+                told.update(commit(world, f"{number:032000}", 8)[0])
+            except BrokerError as refused:
+                told[refused.code] += 1
+        fit = LONG_NAMES_BYTES_MAX // 32_000
+        assert told == {ErrorCode.NONE: fit, ErrorCode.POLICY_VIOLATION: 1_100 - fit}
+        assert commit(world, "n" * 249, 8)[0] == [ErrorCode.NONE]
+        assert commit(world, f"{0:032000}", 9)[0] == [ErrorCode.NONE], "a group that is there goes on"
 
     play(scenario)
 
@@ -221,17 +259,17 @@ def test_names_of_groups_and_metadata_of_offsets_take_a_bounded_number_of_bytes(
 def test_what_is_staged_and_deleted_gives_its_room_back() -> None:
     async def scenario() -> None:
         world = World()
-        whole = world.shard.image.texts_room_bytes
-        staged = [Commit("t", index, 7, metadata="m" * 100) for index in range(3)]
+        whole = world.shard.image.metadata_room_bytes
+        staged = [Commit("t", index, 7, metadata="\u00e9" * 200) for index in range(3)]
         world.shard.staging.stage("g", (5, 0), staged)
         world.shard.staging.stage("g", (5, 0), staged[:1])
-        assert world.shard.image.texts_room_bytes == whole - 4 * (1 + 300)
+        assert world.shard.image.metadata_room_bytes == whole - 4 * 600
         world.shard.staging.end_transaction(5, None, commits=True)
-        assert world.shard.image.texts_room_bytes == whole - 4 * (1 + 300)
+        assert world.shard.image.metadata_room_bytes == whole - 4 * 600
         commit(world, "g", 8)
-        assert world.shard.image.texts_room_bytes == whole - 4 * (1 + 200)
+        assert world.shard.image.metadata_room_bytes == whole - 4 * 400
         world.shard.delete_group("g")
-        assert world.shard.image.texts_room_bytes == whole
+        assert world.shard.image.metadata_room_bytes == whole
 
     play(scenario)
 

@@ -9,7 +9,7 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_operator.api.quota import AnyEntity, RelatedQuota, entity_of
 from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.domain.plan import AlterQuota
-from kavka_operator.domain.quota_entities import entity_text, from_wire, to_wire
+from kavka_operator.domain.quota_entities import entity_text, from_wire, limit_text, to_wire
 from kavka_operator.quota.shadows import level_of, shadowed_by, shadows
 from kavka_operator.reconcile.quotas import reconcile, retire, target_values, unmanaged
 from tests.unit.operator.fakes import NOW, quota
@@ -141,6 +141,13 @@ def test_an_override_begins_and_ends_by_itself() -> None:
     assert reconcile(over, beside, 1, NOW + timedelta(hours=1)).actions == (
         AlterQuota(ETL, {}, tuple(sorted(beside.keys() - usual.keys()))),
     )
+
+
+def test_a_moment_that_no_calendar_has_is_told_as_a_number() -> None:
+    assert limit_text("kavka_override_until_ms", 253_402_300_799_000) == "9999-12-31T23:59:59Z"
+    assert limit_text("kavka_override_until_ms", 2**53 - 1) == str(2**53 - 1)
+    assert limit_text("kavka_override_from_ms", -5) == "-5"
+    assert limit_text("producer_byte_rate", MIB) == "1Mi"
 
 
 def test_of_overrides_the_one_in_force_is_with_the_brokers_otherwise_the_next() -> None:

@@ -6,6 +6,7 @@ A command changes its group and lists effects (`core.group`), and `_run` carries
 import asyncio
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from itertools import islice
 from typing import Final
 
 from kavka_broker.coordinator.append_errors import answered
@@ -17,12 +18,12 @@ from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.join import Join, join
+from kavka_broker.core.group.join import Join, forget_ids, growth_bytes, join
 from kavka_broker.core.group.persistence import size_bytes_min
-from kavka_broker.core.group.rebalance import keep_alive, prepare
+from kavka_broker.core.group.rebalance import complete_if_joined, keep_alive, prepare
 from kavka_broker.core.group.records import KeyedRecord, group_record
 from kavka_broker.core.group.settings import GroupSettings
-from kavka_broker.core.group.state import ClassicGroup
+from kavka_broker.core.group.state import MEMBER_BYTES, ClassicGroup
 from kavka_broker.core.group.sync import Sync, persisted, sync
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.loop.timers import Timer
@@ -34,6 +35,8 @@ from kavka_broker.protocol.messages.sync_group_response import SyncGroupResponse
 
 SESSION_COST: Final = 3
 SESSIONS_PER_STEP: Final = 50
+IDS_FORGOTTEN_MAX: Final = 1_000
+"""By one join, in a millisecond or two."""
 
 Append = Callable[[str, Sequence[KeyedRecord]], Waiting | None]
 """Appends records of a group; returns a future of the commit. Raises BrokerError."""
@@ -114,9 +117,28 @@ class ClassicGroups:
             self._image.check_room(group_id)
             group = self._image.groups[group_id] = ClassicGroup(group_id)
         if not effects:
+            self._make_room(group, growth_bytes(group, command))
             join(group, command, self._settings, self._clock.now_ms(), effects, self.room_bytes)
         self._run(group, effects)
         self._image.forget_trace(group)
+
+    def _make_room(self, joined: ClassicGroup, growth: int) -> None:
+        """Forget ids that nobody has joined with where a member finds no room beside them, first those of the groups
+        that were given one the longest ago. So many at a time: the next join goes on.
+        """
+        left = IDS_FORGOTTEN_MAX
+        for group_id in list(islice(self._image.with_ids, IDS_FORGOTTEN_MAX)) if growth > self.room_bytes else ():
+            group = self._image.groups[group_id]
+            if growth <= self.room_bytes or not left:
+                return
+            if group is joined:
+                continue
+            effects = Effects()
+            enough = 1 + (growth - self.room_bytes) // MEMBER_BYTES
+            left -= forget_ids(group, min(left, enough), effects)
+            complete_if_joined(group, self._clock.now_ms(), effects)
+            self._run(group, effects)
+            self._image.forget_trace(group)
 
     def sync(self, group_id: str, command: Sync) -> None:
         group = self._image.groups.get(group_id)

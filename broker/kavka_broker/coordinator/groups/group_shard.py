@@ -33,6 +33,7 @@ from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import (
     Commit,
     CommittingGroup,
+    MetadataRoom,
     Offsets,
     check_committer,
     commit_records,
@@ -182,9 +183,18 @@ class Shard:
             check_committer(group, generation, member_id, instance_id)
             if generation >= 0:
                 self.classics.keep_alive(group, member_id)
-        now_ms, room_bytes = self._clock.now_ms(), self.image.texts_room_bytes
-        errors, records = commit_records(group_id, commits, retention_ms, self._settings, now_ms, room_bytes)
-        return errors, self._append(group_id, records) if records else None
+        room = MetadataRoom(self.image.metadata_room_bytes, self.image.offsets(group_id))
+        errors, records = commit_records(group_id, commits, retention_ms, self._settings, self._clock.now_ms(), room)
+        waiting = self._append(group_id, records) if records else None
+        if waiting is not None and room.taken_bytes:
+            self.image.writing_metadata_bytes += room.taken_bytes
+            waiting.add_done_callback(partial(self._written, room.taken_bytes))
+        return errors, waiting
+
+    def _written(self, metadata_bytes: int, waiting: Waiting) -> None:
+        """What was committed counts by itself."""
+        del waiting
+        self.image.writing_metadata_bytes -= metadata_bytes
 
     def _committing(self, group_id: str, generation: int, version: int) -> ClassicGroup:
         group = self.image.groups.get(group_id)

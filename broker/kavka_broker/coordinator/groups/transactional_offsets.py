@@ -7,7 +7,13 @@ from typing import Final
 from kavka_broker.coordinator.groups.offset_expiration import OffsetExpiration
 from kavka_broker.core.consumer_group import committing
 from kavka_broker.core.group.image import GroupImage
-from kavka_broker.core.group.offsets import NO_RETENTION, Commit, check_transactional_committer, commit_records
+from kavka_broker.core.group.offsets import (
+    NO_RETENTION,
+    Commit,
+    MetadataRoom,
+    check_transactional_committer,
+    commit_records,
+)
 from kavka_broker.core.group.records import KeyedRecord
 from kavka_broker.core.group.settings import GroupSettings
 from kavka_broker.core.group.transactional_offsets import StagedOffset
@@ -75,8 +81,8 @@ class Staging:
         """Append offsets that count from the end of the producer's transaction on. Returns an error for each, and a
         future of the commit. Raises BrokerError if all fail.
         """
-        now_ms, room_bytes = self._now_ms(), self._image.texts_room_bytes
-        errors, records = commit_records(group_id, commits, NO_RETENTION, self._settings, now_ms, room_bytes)
+        room = MetadataRoom(self._image.metadata_room_bytes, self._image.offsets(group_id))
+        errors, records = commit_records(group_id, commits, NO_RETENTION, self._settings, self._now_ms(), room)
         return errors, self._append(group_id, records, producer) if records else None
 
     def keep(self, producer_id: int, records: Sequence[KeyedRecord], removals: int, base_offset: int) -> None:

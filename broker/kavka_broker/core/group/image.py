@@ -13,7 +13,13 @@ from kavka_broker.core.consumer_group.records import replay as replay_consumer_g
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.offsets import AnyGroup, Offsets
 from kavka_broker.core.group.persistence import restore
-from kavka_broker.core.group.settings import GROUPS_PER_PARTITION_MAX, TEXTS_BYTES_MAX, text_bytes
+from kavka_broker.core.group.settings import (
+    GROUPS_PER_PARTITION_MAX,
+    LONG_METADATA_BYTES_MAX,
+    LONG_NAMES_BYTES_MAX,
+    metadata_bytes,
+    name_bytes,
+)
 from kavka_broker.core.group.state import ClassicGroup
 from kavka_broker.core.group.transactional_offsets import Staged, StagedOffset
 from kavka_broker.core.share_group.records import KEYS as SHARE_GROUP_KEYS
@@ -46,18 +52,23 @@ class GroupImage:
         self.share_groups: dict[str, ShareGroup] = {}  # none of them is in the two others
         self.streams_groups: dict[str, StreamsGroup] = {}  # nor is one of these in the three
         self._offsets: dict[str, Offsets] = {}
-        self._texts_bytes = 0  # of the names in `_offsets`, and of the metadata
+        self._names_bytes = 0  # of the long names in `_offsets`
+        self._metadata_bytes = 0  # of the long metadata in them
+        self.writing_metadata_bytes = 0  # of what is not committed yet, outside of transactions
         self._sizes: dict[str, int] = {}  # of classic groups
         self.classic_bytes = 0  # the sum of them
+        self.with_ids: dict[str, None] = {}  # groups with ids that nobody has joined with, by when they gave the last
+        self._ids: dict[str, int] = {}  # how many they had when they were counted
         self.staged = Staged()
 
     def offsets(self, group_id: str) -> Offsets:
         return self._offsets.get(group_id, NO_OFFSETS)
 
     @property
-    def texts_room_bytes(self) -> int:
-        """What names of groups with offsets, and metadata of offsets, may grow by."""
-        return max(0, TEXTS_BYTES_MAX - self._texts_bytes - self.staged.texts_bytes)
+    def metadata_room_bytes(self) -> int:
+        """What long metadata of offsets may grow by."""
+        taken = self._metadata_bytes + self.staged.metadata_bytes + self.writing_metadata_bytes
+        return max(0, LONG_METADATA_BYTES_MAX - taken)
 
     @staticmethod
     def type_of(group: AnyGroup) -> str:
@@ -102,19 +113,32 @@ class GroupImage:
         if len(self.groups) + newer >= GROUPS_PER_PARTITION_MAX:
             problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-        if text_bytes(group_id) > self.texts_room_bytes:
-            problem = f"names of groups and metadata of offsets take the {TEXTS_BYTES_MAX} bytes that they may take"
+        taken = self._names_bytes + self.staged.names_bytes
+        if (size_bytes := name_bytes(group_id)) and size_bytes + taken > LONG_NAMES_BYTES_MAX:
+            problem = f"long names of groups take the {LONG_NAMES_BYTES_MAX} bytes that they may take"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
     def count(self, group: ClassicGroup) -> None:
         """Count what a classic group takes now."""
-        if self.groups.get(group.group_id) is group:
-            self._resize(group.group_id, group.size_bytes)
+        if self.groups.get(group.group_id) is not group:
+            return
+        self._resize(group.group_id, group.size_bytes)
+        if group.pending or group.group_id in self.with_ids:
+            self._note_ids(group.group_id, len(group.pending))
+
+    def _note_ids(self, group_id: str, count: int) -> None:
+        former = self._ids.pop(group_id, 0)
+        if count > former or not count:
+            self.with_ids.pop(group_id, None)
+        if count:
+            self.with_ids[group_id] = None
+            self._ids[group_id] = count
 
     def drop_classic(self, group_id: str) -> None:
         """Forget a classic group, where there is one of this name."""
         self.groups.pop(group_id, None)
         self._resize(group_id, 0)
+        self._note_ids(group_id, 0)
 
     def _resize(self, group_id: str, size_bytes: int) -> None:
         self.classic_bytes += size_bytes - self._sizes.pop(group_id, 0)
@@ -190,13 +214,13 @@ class GroupImage:
         topics = self._offsets.get(key.group)
         if topics is None:
             topics = self._offsets[key.group] = {}
-            self._texts_bytes += text_bytes(key.group)
+            self._names_bytes += name_bytes(key.group)
         partitions = topics.setdefault(key.topic, {})
         former = partitions.get(key.partition)
         if former is not None and former.metadata:
-            self._texts_bytes -= text_bytes(former.metadata)
+            self._metadata_bytes -= metadata_bytes(former.metadata)
         if value.metadata:
-            self._texts_bytes += text_bytes(value.metadata)
+            self._metadata_bytes += metadata_bytes(value.metadata)
         partitions[key.partition] = value
 
     def _forget_offset(self, key: OffsetCommitKey) -> None:
@@ -205,7 +229,7 @@ class GroupImage:
         if topics is None or partitions is None:
             return
         if (former := partitions.pop(key.partition, None)) is not None:
-            self._texts_bytes -= text_bytes(former.metadata)
+            self._metadata_bytes -= metadata_bytes(former.metadata)
         if not partitions:
             del topics[key.topic]
         if not topics:
@@ -214,8 +238,8 @@ class GroupImage:
     def _forget_name(self, group_id: str) -> None:
         """Forget a group that has no offset any more."""
         del self._offsets[group_id]
-        self._texts_bytes -= text_bytes(group_id)
-        assert self._texts_bytes >= 0, self._texts_bytes
+        self._names_bytes -= name_bytes(group_id)
+        assert min(self._names_bytes, self._metadata_bytes) >= 0, (self._names_bytes, self._metadata_bytes)
 
     def groups_with_offsets(self) -> list[str]:
         return list(self._offsets)
@@ -226,7 +250,7 @@ class GroupImage:
         taken = []
         for topic in topics:
             partitions = offsets.pop(topic)
-            self._texts_bytes -= sum(text_bytes(value.metadata) for value in partitions.values())
+            self._metadata_bytes -= sum(metadata_bytes(value.metadata) for value in partitions.values())
             taken.append((group_id, topic, list(partitions)))
         if taken and not offsets:
             self._forget_name(group_id)

@@ -10,6 +10,7 @@ one that repeats a join whose answer it lost gets the same answer again.
 """
 
 from dataclasses import dataclass
+from itertools import islice
 
 from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group.checks import member_of, require_alive
@@ -28,7 +29,7 @@ from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Prot
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
 
-__all__ = ["Join", "join"]
+__all__ = ["Join", "forget_ids", "growth_bytes", "join"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -118,12 +119,20 @@ def join_first(group: ClassicGroup, command: Join, settings: GroupSettings, now_
     add(group, command, command.new_member_id, settings, now_ms, effects)
 
 
-def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
-    """Keep a place for the member for a while; its client joins again with the id of this answer."""
-    while len(group.pending) >= PENDING_MEMBERS_MAX:
-        oldest_id = next(iter(group.pending))
+def forget_ids(group: ClassicGroup, count: int, effects: Effects) -> int:
+    """Forget so many ids that nobody has joined with, the oldest first: a client that comes with one starts again.
+    Returns how many there were.
+    """
+    oldest_ids = list(islice(group.pending, count))
+    for oldest_id in oldest_ids:
         del group.pending[oldest_id]
         effects.stop(TimerKind.SESSION, oldest_id)
+    return len(oldest_ids)
+
+
+def give_id(group: ClassicGroup, command: Join, effects: Effects) -> None:
+    """Keep a place for the member for a while; its client joins again with the id of this answer."""
+    forget_ids(group, max(0, len(group.pending) + 1 - PENDING_MEMBERS_MAX), effects)
     member_id = command.new_member_id
     assert member_id not in group.members, f"{member_id} is a member, and is given to another"
     group.pending[member_id] = None

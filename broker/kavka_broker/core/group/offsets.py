@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from kavka_broker.core.consumer_group.state import ConsumerGroup
 from kavka_broker.core.group.checks import member_of, require_generation
 from kavka_broker.core.group.records import KeyedRecord
-from kavka_broker.core.group.settings import GroupSettings, text_bytes
+from kavka_broker.core.group.settings import GroupSettings, metadata_bytes
 from kavka_broker.core.group.state import ClassicGroup, GroupState
 from kavka_broker.core.group.subscription import CONSUMER_PROTOCOL_TYPE, subscribed_topics
 from kavka_broker.core.share_group.state import ShareGroup
@@ -27,6 +27,7 @@ __all__ = [
     "AnyGroup",
     "Commit",
     "CommittingGroup",
+    "MetadataRoom",
     "Offsets",
     "check_committer",
     "check_transactional_committer",
@@ -96,21 +97,41 @@ def commit_records(
     retention_ms: int,
     settings: GroupSettings,
     now_ms: int,
-    room_bytes: int,
+    room: "MetadataRoom",
 ) -> tuple[list[ErrorCode], list[KeyedRecord]]:
-    """An error for each commit, and the records of those that have none. Metadata takes `room_bytes` at most."""
+    """An error for each commit, and the records of those that have none."""
     errors, records = [], []
     for commit in commits:
-        size_bytes = text_bytes(commit.metadata or "")
         try:
-            if size_bytes > room_bytes:
-                raise BrokerError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
-            records.append(commit_record(group_id, commit, retention_ms, settings, now_ms))
-            room_bytes -= size_bytes
+            record = commit_record(group_id, commit, retention_ms, settings, now_ms)
+            room.take(commit)
+            records.append(record)
             errors.append(ErrorCode.NONE)
         except BrokerError as error:
             errors.append(error.code)
     return errors, records
+
+
+class MetadataRoom:
+    """Room of so many bytes for long metadata of a group that has these offsets. Commits grow by `taken_bytes`."""
+
+    def __init__(self, room_bytes: int, offsets: Offsets) -> None:
+        self._room_bytes = room_bytes
+        self._offsets = offsets
+        self.taken_bytes = 0
+
+    def take(self, commit: Commit) -> None:
+        """Take the room for a commit. Raises OFFSET_METADATA_TOO_LARGE; what does not grow always fits."""
+        size_bytes = metadata_bytes(commit.metadata or "")
+        if not size_bytes:
+            return
+        former = self._offsets.get(commit.topic, {}).get(commit.partition)
+        growth = size_bytes - (0 if former is None else metadata_bytes(former.metadata))
+        if growth <= 0:
+            return
+        if growth > self._room_bytes - self.taken_bytes:
+            raise BrokerError(ErrorCode.OFFSET_METADATA_TOO_LARGE)
+        self.taken_bytes += growth
 
 
 def commit_record(

@@ -22,13 +22,28 @@ GROUPS_PER_PARTITION_MAX = 100_000
 """Groups that one partition of `__consumer_offsets` holds; past this, new ones are refused. Whoever may join may also
 make up names, and each costs memory until its offsets expire."""
 
-TEXTS_BYTES_MAX = 64 * 1024 * 1024
-"""Of the names of groups that have offsets in one partition of `__consumer_offsets`, and of the metadata of those."""
+SHORT_NAME_CHARACTERS = 249
+"""Names of groups up to here are bounded by the number of groups alone."""
+LONG_NAMES_BYTES_MAX = 32 * 1024 * 1024
+"""Of longer names of groups that have offsets in one partition of `__consumer_offsets`."""
+SHORT_METADATA_CHARACTERS = 128
+"""Metadata of offsets up to here is bounded by the number of offsets alone: Kafka Streams always has some."""
+LONG_METADATA_BYTES_MAX = 64 * 1024 * 1024
+"""Of longer metadata, likewise."""
 
 
-def text_bytes(text: str) -> int:
-    """What a text may take: a character has four bytes at most."""
-    return 4 * len(text)
+def name_bytes(group_id: str) -> int:
+    """What a group's name takes of the room for long ones."""
+    return 0 if len(group_id) <= SHORT_NAME_CHARACTERS else _size(group_id)
+
+
+def metadata_bytes(metadata: str) -> int:
+    """What an offset's metadata takes of the room for long ones."""
+    return 0 if len(metadata) <= SHORT_METADATA_CHARACTERS else _size(metadata)
+
+
+def _size(text: str) -> int:
+    return len(text) if text.isascii() else 4 * len(text)
 
 
 @dataclass(frozen=True, slots=True)

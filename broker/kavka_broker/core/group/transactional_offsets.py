@@ -9,7 +9,7 @@ has read the log, and when (KAFKA-19163).
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from kavka_broker.core.group.settings import text_bytes
+from kavka_broker.core.group.settings import metadata_bytes, name_bytes
 from kavka_broker.protocol.messages.group.offset_commit_key import OffsetCommitKey
 from kavka_broker.protocol.messages.group.offset_commit_value import OffsetCommitValue
 
@@ -49,7 +49,8 @@ class Staged:
         self._ended: dict[StagedTransaction, None] = {}
         self._holders: dict[Place, dict[StagedTransaction, None]] = {}  # those that have staged an offset, by partition
         self._places: dict[str, dict[Place, None]] = {}  # the partitions with staged offsets, by group
-        self.texts_bytes = 0  # of the names of those groups, and of the metadata of the offsets
+        self.names_bytes = 0  # of the long names of those groups
+        self.metadata_bytes = 0  # of the long metadata of the offsets
 
     def __len__(self) -> int:
         return len(self._open) + len(self._ended)
@@ -62,14 +63,14 @@ class Staged:
             transaction = self._open[producer_id] = StagedTransaction(producer_id)
         former = transaction.offsets.pop(place, None)
         if former is not None and former.value.metadata:
-            self.texts_bytes -= text_bytes(former.value.metadata)
+            self.metadata_bytes -= metadata_bytes(former.value.metadata)
         transaction.offsets[place] = offset
         if offset.value.metadata:
-            self.texts_bytes += text_bytes(offset.value.metadata)
+            self.metadata_bytes += metadata_bytes(offset.value.metadata)
         self._holders.setdefault(place, {})[transaction] = None
         if place[0] not in self._places:
             self._places[place[0]] = {}
-            self.texts_bytes += text_bytes(place[0])
+            self.names_bytes += name_bytes(place[0])
         self._places[place[0]][place] = None
 
     def is_unstable(self, group_id: str, topic: str, partition: int) -> bool:
@@ -116,7 +117,7 @@ class Staged:
 
     def _forget(self, place: Place, transaction: StagedTransaction, offset: StagedOffset) -> None:
         if offset.value.metadata:
-            self.texts_bytes -= text_bytes(offset.value.metadata)
+            self.metadata_bytes -= metadata_bytes(offset.value.metadata)
         holders = self._holders[place]
         del holders[transaction]
         if holders:
@@ -126,8 +127,8 @@ class Staged:
         del places[place]
         if not places:
             del self._places[place[0]]
-            self.texts_bytes -= text_bytes(place[0])
-            assert self.texts_bytes >= 0, self.texts_bytes
+            self.names_bytes -= name_bytes(place[0])
+            assert min(self.names_bytes, self.metadata_bytes) >= 0, (self.names_bytes, self.metadata_bytes)
 
     def __iter__(self) -> Iterator[tuple[int, StagedOffset]]:
         """Producer ids and what they have staged."""
