@@ -21,9 +21,9 @@ LEFT_OUT: Final = (
 )
 COUNTS: Final[dict[str, dict[str, int]]] = {
     "audit": {"Subject": 4, "Told": 13},
-    "broker": {"Subject": 156, "Told": 172},
+    "broker": {"Subject": 157, "Told": 171},
     "cli": {"Subject": 8, "Told": 28},
-    "docs": {"Length": 8, "Subject": 27, "Told": 25},
+    "docs": {"Length": 10, "Subject": 27, "Told": 24},
     "docs/adr": {"Length": 44, "Subject": 65, "Told": 29},
     "docs/explanation": {"Length": 118, "Subject": 84, "Told": 62},
     "docs/how-to": {"Length": 23, "Subject": 59, "Told": 25},
