@@ -4,6 +4,8 @@
 - A static member (from 5) takes the place of its predecessor; a stable group does not rebalance for it.
 - Answered when the generation is formed; the leader's answer lists the members and their metadata.
 - A member that names more than `PROTOCOLS_MAX` protocols is refused with INVALID_REQUEST.
+- A protocol type of more than 249 characters is INCONSISTENT_GROUP_PROTOCOL. Names of groups with more than 249 take
+  32 MiB for one partition of `__consumer_offsets`, beyond which one is POLICY_VIOLATION.
 - Where the members of all groups of one partition of `__consumer_offsets` take 64 MiB, one that would take more is
   refused with GROUP_MAX_SIZE_REACHED.
 - In a consumer group (KIP-848) it is answered at once: no member leads, and the generation is the member's epoch.

@@ -81,7 +81,7 @@ def test_members_of_all_groups_together_take_a_bounded_number_of_bytes() -> None
         world.advance(20)
         assert small.result().error_code == ErrorCode.NONE
         world.advance(11_000)  # the sessions are over
-        assert world.shard.classics.room_bytes > MEMBERS_BYTES_MAX - 64 * 1024, "texts of empty groups are left"
+        assert world.shard.classics.room_bytes == MEMBERS_BYTES_MAX
         again = join(world, group_id="g1", metadata=bytes(MIB))
         world.advance(20)
         assert again.result().error_code == ErrorCode.NONE
@@ -175,22 +175,44 @@ def test_assignments_take_room_while_they_are_written() -> None:
     play(scenario)
 
 
-def test_names_and_protocol_types_of_groups_take_room_when_their_members_are_gone_too() -> None:
-    """Both are a client's words of up to 32,767 characters, and a group without members is kept for a while."""
+def test_groups_of_long_names_are_bounded_and_take_no_room_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A name is a client's words of up to 32,767 characters, and a group without members is kept for a while."""
+    monkeypatch.setattr(image_module, "LONG_NAMES_BYTES_MAX", MIB)
 
     async def scenario() -> None:
         world = World(initial_rebalance_delay_ms=0)
-        told = Counter[int]()
-        for number in range(400):
-            answer = join(world, group_id=f"{number:030000}", name=f"m{number}", kind="k" * 30_000)
+        told = Counter[ErrorCode]()
+        for number in range(40):
+            name, member = f"{number:030000}", f"m{number}"
+            try:
+                answer = join(world, group_id=name, name=member)
+            except BrokerError as refused:
+                told[refused.code] += 1
+                continue
             world.advance(20)
-            told[answer.result().error_code] += 1
-            if not answer.result().error_code:
-                world.shard.leave(f"{number:030000}", [_departure(f"m{number}")])
-        assert told[ErrorCode.NONE] == MEMBERS_BYTES_MAX // (4 * 60_000)
-        assert told[ErrorCode.GROUP_MAX_SIZE_REACHED] == 400 - told[ErrorCode.NONE]
+            told[ErrorCode(answer.result().error_code)] += 1
+            world.shard.leave(name, [_departure(member)])
+        fit = MIB // 30_000
+        assert told == {ErrorCode.NONE: fit, ErrorCode.POLICY_VIOLATION: 40 - fit}
+        assert world.shard.classics.room_bytes == MEMBERS_BYTES_MAX
+        newcomer = join(world, group_id="n" * 249)
+        world.advance(20)
+        assert newcomer.result().error_code == ErrorCode.NONE
         world.shard.delete_group(f"{0:030000}")
-        assert world.shard.classics.room_bytes > 4 * 60_000
+        again = join(world, group_id=f"{1_000:030000}")
+        world.advance(20)
+        assert again.result().error_code == ErrorCode.NONE
+
+    play(scenario)
+
+
+def test_a_long_protocol_type_is_refused() -> None:
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        long, short = join(world, kind="k" * 250), join(world, kind="k" * 249)
+        world.advance(20)
+        assert long.result().error_code == ErrorCode.INCONSISTENT_GROUP_PROTOCOL
+        assert short.result().error_code == ErrorCode.NONE
 
     play(scenario)
 

@@ -52,11 +52,12 @@ class GroupImage:
         self.share_groups: dict[str, ShareGroup] = {}  # none of them is in the two others
         self.streams_groups: dict[str, StreamsGroup] = {}  # nor is one of these in the three
         self._offsets: dict[str, Offsets] = {}
-        self._names_bytes = 0  # of the long names in `_offsets`
+        self._names_bytes = 0  # of the long names in `_offsets`, and of those of classic groups
         self._metadata_bytes = 0  # of the long metadata in them
         self.writing_metadata_bytes = 0  # of what is not committed yet, outside of transactions
         self._sizes: dict[str, int] = {}  # of classic groups
         self.classic_bytes = 0  # the sum of them
+        self._long_names: dict[str, int] = {}  # of classic groups, in bytes
         self.with_ids: dict[str, None] = {}  # groups with ids that nobody has joined with, by when they gave the last
         self._ids: dict[str, int] = {}  # how many they had when they were counted
         self.staged = Staged()
@@ -123,6 +124,9 @@ class GroupImage:
         if self.groups.get(group.group_id) is not group:
             return
         self._resize(group.group_id, group.size_bytes)
+        if group.group_id not in self._long_names and (size_bytes := name_bytes(group.group_id)):
+            self._long_names[group.group_id] = size_bytes
+            self._names_bytes += size_bytes
         if group.pending or group.group_id in self.with_ids:
             self._note_ids(group.group_id, len(group.pending))
 
@@ -139,6 +143,7 @@ class GroupImage:
         self.groups.pop(group_id, None)
         self._resize(group_id, 0)
         self._note_ids(group_id, 0)
+        self._names_bytes -= self._long_names.pop(group_id, 0)
 
     def _resize(self, group_id: str, size_bytes: int) -> None:
         self.classic_bytes += size_bytes - self._sizes.pop(group_id, 0)

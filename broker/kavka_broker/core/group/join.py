@@ -24,7 +24,7 @@ from kavka_broker.core.group.rebalance import (
     prepare_if_possible,
     refuse_waiting,
 )
-from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, GroupSettings
+from kavka_broker.core.group.settings import PENDING_MEMBERS_MAX, PROTOCOL_TYPE_CHARACTERS_MAX, GroupSettings
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member, Protocols, Write, said_bytes
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.join_group_response import JoinGroupResponse
@@ -78,7 +78,8 @@ def check(group: ClassicGroup, command: Join, settings: GroupSettings, room_byte
         group.pending.pop(command.member_id, None)
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     require_alive(group)
-    if not group.supports(command.protocol_type, command.protocols):
+    is_short = len(command.protocol_type) <= PROTOCOL_TYPE_CHARACTERS_MAX  # it is kept when the members are gone
+    if not is_short or not group.supports(command.protocol_type, command.protocols):
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
 
@@ -86,8 +87,7 @@ def growth_bytes(group: ClassicGroup, command: Join) -> int:
     """How much more the group takes with what the member says of itself now."""
     member = joining_again(group, command)
     before = 0 if member is None else said_bytes(member.instance_id, member.protocols)
-    name = 0 if group.size_bytes else 4 * (len(group.group_id) + len(command.protocol_type))
-    return name + said_bytes(command.instance_id, command.protocols) - before
+    return said_bytes(command.instance_id, command.protocols) - before
 
 
 def joining_again(group: ClassicGroup, command: Join) -> Member | None:

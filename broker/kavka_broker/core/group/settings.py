@@ -22,10 +22,13 @@ GROUPS_PER_PARTITION_MAX = 100_000
 """Groups that one partition of `__consumer_offsets` holds; past this, new ones are refused. Whoever may join may also
 make up names, and each costs memory until its offsets expire."""
 
+PROTOCOL_TYPE_CHARACTERS_MAX = 249
+"""That a group may have; Kafka has no bound. All that is known is `consumer`, `connect` and `sr`."""
+
 SHORT_NAME_CHARACTERS = 249
 """Names of groups up to here are bounded by the number of groups alone."""
 LONG_NAMES_BYTES_MAX = 32 * 1024 * 1024
-"""Of longer names of groups that have offsets in one partition of `__consumer_offsets`."""
+"""Of longer names, of groups of one partition of `__consumer_offsets` that have offsets or are of the classic protocol."""
 SHORT_METADATA_CHARACTERS = 128
 """Metadata of offsets up to here is bounded by the number of offsets alone: Kafka Streams always has some."""
 LONG_METADATA_BYTES_MAX = 64 * 1024 * 1024

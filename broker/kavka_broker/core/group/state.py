@@ -146,13 +146,8 @@ class ClassicGroup:
 
     @property
     def size_bytes(self) -> int:
-        """About what the group takes: its texts, its members, the ids given out, and assignments that are written.
-        Nothing where only the name is left, which goes.
-        """
-        if not self.members and not self.pending and not self.generation:
-            return 0
-        texts = len(self.group_id) + len(self.protocol_type or "") + len(self.protocol_name or "")
-        return 4 * texts + self.members_bytes + self.writing_bytes + MEMBER_BYTES * len(self.pending)
+        """About what the group's members take, the ids given out, and assignments that are written."""
+        return self.members_bytes + self.writing_bytes + MEMBER_BYTES * len(self.pending)
 
     def move_to(self, state: GroupState, now_ms: int) -> None:
         assert state in TRANSITIONS[self.state], f"{self.group_id}: {self.state} -> {state}"
