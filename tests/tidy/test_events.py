@@ -23,7 +23,7 @@ TELLING = frozenset({"debug", "info", "warning", "error", "exception", "note", "
 #: Where an event only comes through: the place that named it is looked at.
 THROUGH = frozenset(
     {
-        ("broker/kavka_broker/controller/raft_driver.py", "note.event"),
+        ("broker/kavka_broker/controller/write_retries.py", "note.event"),
         ("broker/kavka_broker/core/raft/node_state.py", "event"),
     }
 )

@@ -11,9 +11,9 @@ turns out short has a place for as long as it is served: only others like it wai
     others                   count while their answer is written, and wait for nobody: it is as long as the request
     Produce and Fetch        have none, for the same reason, or are bounded by their sessions
 
-What was written counts until the socket has taken it, also while answers before it are awaited. Where others wait for the room, clients lose their connections
-that have not taken what they asked for in `TAKING_MS`, those with most first: a client that takes little at a time
-must not stop everybody.
+What was written counts until the socket has taken it, also while answers before it are awaited. Where others wait for
+the room, clients lose their connections that have not taken what they asked for in `TAKING_MS`, those with most first:
+a client that takes little at a time must not stop everybody.
 """
 
 import asyncio
@@ -75,7 +75,7 @@ class Making:
 
 
 class Held:
-    """What a connection has not taken yet of its long answers."""
+    """The bytes of long answers that a connection has not taken yet."""
 
     __slots__ = ("_close", "_memory", "since_ms", "size_bytes")
 
@@ -86,7 +86,7 @@ class Held:
         self.since_ms = 0
 
     def grow(self, size_bytes: int) -> None:
-        """Count bytes of an answer that the socket has not taken at once."""
+        """Count bytes that the socket has not taken at once."""
         if not self.size_bytes:
             self.since_ms = self._memory.now_ms
             self._memory.holders[self] = None
@@ -106,8 +106,8 @@ class Held:
     def close(self, now_ms: int) -> None:
         """Close the connection: others need the room."""
         self._close(
-            f"{self.size_bytes} bytes of its answers have waited for {now_ms - self.since_ms} ms to be taken, and others"
-            " wait for the memory"
+            f"{self.size_bytes} bytes of its answers have waited for {now_ms - self.since_ms} ms to be taken,"
+            " and others wait for the memory"
         )
 
 

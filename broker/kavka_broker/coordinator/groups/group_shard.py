@@ -192,7 +192,7 @@ class Shard:
         return errors, waiting
 
     def _written(self, metadata_bytes: int, waiting: Waiting) -> None:
-        """What was committed counts by itself."""
+        """Count metadata no longer as being written: what was committed counts by itself."""
         del waiting
         self.image.writing_metadata_bytes -= metadata_bytes
 
