@@ -28,7 +28,7 @@ PROTOCOL_TYPE_CHARACTERS_MAX = 249
 SHORT_NAME_CHARACTERS = 249
 """Names of groups up to here are bounded by the number of groups alone."""
 LONG_NAMES_BYTES_MAX = 32 * 1024 * 1024
-"""Of longer names, of groups of one partition of `__consumer_offsets` that have offsets or are of the classic protocol."""
+"""Of longer names: of groups of one partition of `__consumer_offsets` that have offsets, or are classic ones."""
 SHORT_METADATA_CHARACTERS = 128
 """Metadata of offsets up to here is bounded by the number of offsets alone: Kafka Streams always has some."""
 LONG_METADATA_BYTES_MAX = 64 * 1024 * 1024
