@@ -35,6 +35,9 @@ from kavka_broker.request.metadata_answers import layers
 from kavka_broker.request.registry import BOTH, api, listing
 from kavka_broker.request.split_requests import Each
 
+SHOWN_MAX = 100
+"""Characters of a wrong name in a message, which can be as long as an answer allows."""
+
 
 @api(
     DescribeConfigsRequest,
@@ -94,7 +97,7 @@ def configs_of(resource: Resource, broker: Broker) -> Iterable[Described]:
 def check_own(name: str, broker: Broker) -> None:
     """Raises BrokerError where another broker is named."""
     if name != str(broker.node_id):
-        problem = f'this is broker {broker.node_id}, not "{name}"; ask that broker, or leave the id empty'
+        problem = f'this is broker {broker.node_id}, not "{name[:SHOWN_MAX]}"; ask that broker, or leave the id empty'
         raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
 
 

@@ -61,6 +61,7 @@ from kavka_broker.request.throttling import throttle
 
 log = get("api")
 
+JOIN_GROUP = 11
 API_VERSIONS = 18
 ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 #: What asks this broker of itself and of no leader: it is served when the broker's image is outdated, too.
@@ -341,7 +342,8 @@ class Dispatcher:
     async def _written(self, answer: Message, exchange: Exchange) -> Written:
         client, threads = exchange.client, self._broker.message_threads
         if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
-            client.making = self._broker.answers.begin(client.turns_name)
+            answers, name = self._broker.answers, client.turns_name
+            client.making = await answers.turn(name) if exchange.api.key == JOIN_GROUP else answers.begin(name)
         pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
         return Written(answer, pieces)
 

@@ -420,6 +420,9 @@ class Connection(asyncio.BufferedProtocol):
             exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
             return
         self._give_back_copy(exchange)
+        if exchange.written_bytes:
+            self.outbox.promise(exchange.written_bytes, partial(self._dispatcher.answers.held, self.close))
+            exchange.end_making()
         if not exchange.api.pipelined or exchange.client.is_holding:
             # A long answer that waits for one before it is not followed by another.
             self._is_blocked = exchange.written_bytes > OUTBOX_BYTES_MAX
@@ -451,9 +454,7 @@ class Connection(asyncio.BufferedProtocol):
         if exchange.pieces is not None:
             self.outbox.send(exchange.pieces)
             if exchange.written_bytes:
-                if self.outbox.waiting_bytes:
-                    self.outbox.hold(exchange.written_bytes, partial(self._dispatcher.answers.held, self.close))
-                exchange.end_making()
+                self.outbox.fulfil(exchange.written_bytes)
         if exchange.client.is_last:
             self.outbox.flush()
             self._listener.refused(self, exchange.client.is_last)

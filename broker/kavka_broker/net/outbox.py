@@ -26,13 +26,23 @@ GATHERED_BYTES_MAX = 64 * 1024
 class Outbox:
     """Answers that wait to be sent on one connection."""
 
-    __slots__ = ("_descriptor", "_gathered", "_held", "_pieces", "_transport", "sent_bytes", "waiting_bytes")
+    __slots__ = (
+        "_descriptor",
+        "_gathered",
+        "_held",
+        "_pieces",
+        "_promised_bytes",
+        "_transport",
+        "sent_bytes",
+        "waiting_bytes",
+    )
 
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._pieces: deque[memoryview] = deque()
         self._gathered: list[Buffer] | None = None
         self._held: Held | None = None  # of long answers, what waits
+        self._promised_bytes = 0  # of those that are written, and not sent yet
         self.waiting_bytes = 0
         self.sent_bytes = 0
         has_plain_socket = transport.get_extra_info("sslcontext") is None
@@ -73,17 +83,26 @@ class Outbox:
             self._drop_sent(sent)
             self._hand_over()
 
-    def hold(self, size_bytes: int, begin: Callable[[], Held]) -> None:
-        """Count, where it waits, an answer that has so many bytes of memory and was sent last."""
+    def promise(self, size_bytes: int, begin: Callable[[], Held]) -> None:
+        """Count a long answer that is written, and will be sent."""
         if self._held is None:
             self._held = begin()
-        self._held.grow(min(size_bytes, self.waiting_bytes))
+        self._promised_bytes += size_bytes
+        self._held.grow(size_bytes)
+
+    def fulfil(self, size_bytes: int) -> None:
+        """Count of a long answer that has been sent only what waits of it."""
+        self._promised_bytes -= size_bytes
+        self._count_taken()
+
+    def _count_taken(self) -> None:
+        if self._held is not None:
+            self._held.shrink(self.waiting_bytes + self._promised_bytes)
 
     def resume(self) -> None:
         """Go on with the rest: the transport has sent its chunk."""
         self._send_rest()
-        if self._held is not None:
-            self._held.shrink(self.waiting_bytes)
+        self._count_taken()
 
     def _send_rest(self) -> None:
         while self._pieces:

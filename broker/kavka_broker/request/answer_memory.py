@@ -8,12 +8,13 @@ turns out short has a place for as long as it is served: only others like it wai
     a handler that lists     has a place from its beginning until its answer is written, unless the request is short
                              and names all that it asks for
     Metadata of all topics   before the answer is made, where there are many; its parts are shared with the image
+    a leader's JoinGroup     before its answer, with what all members sent, is written
     others                   count while their answer is written, and wait for nobody: it is as long as the request
     Produce and Fetch        have none, for the same reason, or are bounded by their sessions
 
-What was written counts until the socket has taken it, also while answers before it are awaited. Where others wait for
-the room, clients lose their connections that have not taken what they asked for in `TAKING_MS`, those with most first:
-a client that takes little at a time must not stop everybody.
+What was written counts until the socket has taken it, also while answers before it are awaited. Where there is no room,
+clients lose their connections that have not taken what they asked for in `TAKING_MS`, those with most first: a client
+that takes little at a time must not stop everybody.
 """
 
 import asyncio
@@ -51,7 +52,7 @@ class Making:
     def grow(self, size_bytes: int) -> None:
         """Count a part that has been encoded. Raises BrokerError (INVALID_REQUEST) where the answer grows too long."""
         self.size_bytes += size_bytes
-        self._memory.used_bytes += size_bytes
+        self._memory.take(size_bytes)
         if self.size_bytes > ANSWER_BYTES_MAX:
             problem = f"the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for less at a time"
             raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
@@ -60,7 +61,7 @@ class Making:
         """Give the place back, as the answer is written: it has so many bytes, for which its client is charged."""
         assert self._has_place, "an answer is written once"
         self._has_place = False
-        self._memory.used_bytes += size_bytes - self.size_bytes
+        self._memory.take(size_bytes - self.size_bytes)
         self.size_bytes = size_bytes
         self._memory.made(self._flow, size_bytes)
 
@@ -77,21 +78,22 @@ class Making:
 class Held:
     """The bytes of long answers that a connection has not taken yet."""
 
-    __slots__ = ("_close", "_memory", "since_ms", "size_bytes")
+    __slots__ = ("_close", "_memory", "_older_bytes", "since_ms", "size_bytes")
 
     def __init__(self, memory: "AnswerMemory", close: Callable[[str], None]) -> None:
         self._memory = memory
         self._close = close
         self.size_bytes = 0
-        self.since_ms = 0
+        self.since_ms = 0  # since then the oldest bytes wait, or something that came later
+        self._older_bytes = 0  # what waited then, as far as it still does
 
     def grow(self, size_bytes: int) -> None:
-        """Count bytes that the socket has not taken at once."""
+        """Count bytes of an answer that is written."""
         if not self.size_bytes:
-            self.since_ms = self._memory.now_ms
+            self.since_ms, self._older_bytes = self._memory.now_ms, size_bytes
             self._memory.holders[self] = None
         self.size_bytes += size_bytes
-        self._memory.used_bytes += size_bytes
+        self._memory.take(size_bytes)
 
     def shrink(self, waiting_bytes: int) -> None:
         """Note that no more than so many bytes wait to be taken."""
@@ -99,15 +101,18 @@ class Held:
         if taken_bytes <= 0:
             return
         self.size_bytes = waiting_bytes
+        self._older_bytes -= taken_bytes
+        if self._older_bytes <= 0:
+            self.since_ms, self._older_bytes = self._memory.now_ms, waiting_bytes
         if not waiting_bytes:
             self._memory.holders.pop(self, None)
         self._memory.give_back(taken_bytes)
 
     def close(self, now_ms: int) -> None:
-        """Close the connection: others need the room."""
+        """Close the connection: there is no room for the answers of others."""
         self._close(
             f"{self.size_bytes} bytes of its answers have waited for {now_ms - self.since_ms} ms to be taken,"
-            " and others wait for the memory"
+            " and there is no room for those of others"
         )
 
 
@@ -162,6 +167,12 @@ class AnswerMemory:
         self._queue.leave(flow)
         self._pass_on()
 
+    def take(self, size_bytes: int) -> None:
+        """Count bytes, whether there is room or not."""
+        self.used_bytes += size_bytes
+        if self.used_bytes >= BYTES_MAX:
+            self._look_later()
+
     def give_back(self, size_bytes: int) -> None:
         """Count bytes that are not there any more, and let those begin for whom there is room."""
         self.used_bytes -= size_bytes
@@ -170,7 +181,6 @@ class AnswerMemory:
     async def _wait(self, flow: Flow[Turn]) -> None:
         turn = asyncio.get_running_loop().create_future()
         self._queue.wait(flow, turn)
-        self._look_later()
         try:
             await turn
         except BaseException:
@@ -188,16 +198,15 @@ class AnswerMemory:
                 turn.set_result(None)
 
     def _look_later(self) -> None:
-        """Look after slow clients in a while, for as long as others wait."""
+        """Look after slow clients in a while, for as long as there is no room."""
         if self._look is None:
             self._look = self._timers.after(LOOK_MS, self._look_now)
 
     def _look_now(self) -> None:
         self._look = None
-        if not len(self._queue):
-            return
-        self._close_slow()
-        self._look_later()
+        if self.used_bytes >= BYTES_MAX:
+            self._close_slow()
+            self._look_later()
 
     def _close_slow(self) -> None:
         """Close connections that have not taken what they asked for in time, those with most first, as long as there

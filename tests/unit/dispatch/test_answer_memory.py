@@ -2,6 +2,7 @@
 
 import asyncio
 import tracemalloc
+from functools import partial
 from pathlib import Path
 from typing import Any, Final
 
@@ -11,6 +12,8 @@ from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange, error_answer
 from kavka_broker.dispatch.handlers import load
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kavka_broker.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
 from kavka_broker.protocol.messages.describe_groups_response import DescribeGroupsResponse
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
@@ -31,10 +34,28 @@ from tests.unit.coordinator.calls import find
 
 VERSION: Final = 5
 MEMBERS: Final = 200
+BROKER: Final = 4  # the type of a resource
 ID: Final = bytes(15) + b"1"
 GROUPS: Final = [f"g{number}" for number in range(100)]
 #: What an answer takes at most, of its own bytes: they are joined to be sent, and a part is there as objects.
 TIMES_MAX: Final = 3.0
+
+
+class Clock:
+    """Says what the test has set."""
+
+    def __init__(self) -> None:
+        self.now_ms = 0
+
+    def monotonic_ms(self) -> float:
+        return self.now_ms
+
+
+class Unset:
+    """Timers that never fire."""
+
+    def after(self, *_: object) -> object:
+        return self
 
 
 def fill(broker: Broker) -> None:
@@ -143,6 +164,19 @@ def test_no_answer_is_made_of_an_error_that_its_version_cannot_say() -> None:
     assert error_answer(offset_fetch, 8, ErrorCode.INVALID_REQUEST, None) is None
 
 
+def test_a_wrong_name_of_32_kb_is_answered(tmp_path: Path) -> None:
+    """The message would be longer than any version can carry."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client = await inside.connect()
+            request = DescribeConfigsRequest([DescribeConfigsResource(BROKER, "9" * 32_740)])
+            answer = await client.call(request, DescribeConfigsResponse, 4)
+            assert answer.results[0].error_code == ErrorCode.INVALID_REQUEST
+
+    asyncio.run(scenario())
+
+
 def test_who_asks_for_few_offsets_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(answer_memory, "MAKING_MAX", 0)
 
@@ -205,8 +239,7 @@ def test_clients_have_room_in_turn() -> None:
     """Who has had more bytes waits behind who has had less, however many requests it has sent."""
 
     async def scenario() -> None:
-        memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # nobody waits for bytes
-        memory._look_later = lambda: None  # type: ignore[method-assign]
+        memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # there is room all the time
         first = [await memory.turn(("greedy", "")) for _ in range(answer_memory.MAKING_MAX)]
         order: list[str] = []
 
@@ -226,5 +259,49 @@ def test_clients_have_room_in_turn() -> None:
         for making in first[1:]:
             making.end()
         assert (memory._making, memory.used_bytes) == (0, 0)
+
+    asyncio.run(scenario())
+
+
+def test_the_largest_that_are_not_taken_end_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(answer_memory, "BYTES_MAX", 1_000)
+
+    async def scenario() -> None:
+        clock = Clock()
+        memory = answer_memory.AnswerMemory(clock, Unset())  # type: ignore[arg-type]
+        closed: list[str] = []
+
+        def note(name: str, reason: str) -> None:
+            closed.append(name)
+
+        small, large, steady = (memory.held(partial(note, name)) for name in ("s", "l", "t"))
+        small.grow(500)
+        large.grow(900)
+        steady.grow(200)
+        clock.now_ms += answer_memory.TAKING_MS - 1
+        steady.shrink(0)
+        steady.grow(200)
+        memory._look_now()
+        assert closed == []
+        clock.now_ms += 1
+        memory._look_now()
+        assert closed == ["l"], "without it there is room again"
+
+    asyncio.run(scenario())
+
+
+def test_who_takes_what_waits_in_time_is_not_slow_though_more_comes() -> None:
+    async def scenario() -> None:
+        clock = Clock()
+        memory = answer_memory.AnswerMemory(clock, Unset())  # type: ignore[arg-type]
+        held = memory.held(lambda reason: None)
+        held.grow(100)
+        for _ in range(10):
+            clock.now_ms += answer_memory.TAKING_MS - 1
+            held.grow(100)
+            held.shrink(100)
+            assert clock.now_ms - held.since_ms < answer_memory.TAKING_MS
+        held.shrink(0)
+        assert (memory.used_bytes, memory.holders) == (0, {})
 
     asyncio.run(scenario())
