@@ -123,7 +123,10 @@ def test_ids_that_nobody_joins_with_take_room_and_give_way() -> None:
         ]
         assert codes(tokens) == {ErrorCode.MEMBER_ID_REQUIRED: many}, "later ones take the place of earlier ones"
         assert 0 <= world.shard.classics.room_bytes < 3 * MEMBER_BYTES
-        more = join(world, "m", metadata=bytes(500_000), session_ms=100_000)
+        tries = [join(world, "m", metadata=bytes(500_000), session_ms=100_000) for _ in range(2)]
+        told = {ErrorCode.COORDINATOR_LOAD_IN_PROGRESS: 1, ErrorCode.NONE: 1}
+        assert codes(tries) == told, "so many give way at a time"
+        more = tries[1]
         newcomer = join(world, group_id="new", name="new", session_ms=100_000)
         world.advance(20)
         assert (more.result().error_code, newcomer.result().error_code) == (ErrorCode.NONE, ErrorCode.NONE)
