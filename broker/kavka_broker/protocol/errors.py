@@ -9,16 +9,23 @@ The codes are those of Apache Kafka 4.3, by Kafka's names; a test compares them 
 """
 
 from enum import IntEnum
+from typing import Final
 
 
 class ProtocolViolation(Exception):
     """The peer broke the protocol."""
 
 
+MESSAGE_CHARACTERS_MAX: Final = 8_000
+"""Of a message about a name that a client chose: a string of the protocol has 32,767 bytes at most."""
+
+
 class BrokerError(Exception):
     """A request that cannot be served, with the code that tells the client why."""
 
     def __init__(self, code: "ErrorCode", message: str | None = None) -> None:
+        if message is not None and len(message) > MESSAGE_CHARACTERS_MAX:
+            message = message[:MESSAGE_CHARACTERS_MAX]
         super().__init__(code, message)
         self.code = code
         self.message = message

@@ -15,6 +15,8 @@ from kavka_broker.protocol.messages.delete_records_request import (
     DeleteRecordsTopic,
 )
 from kavka_broker.protocol.messages.delete_records_response import DeleteRecordsResponse
+from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
+from kavka_broker.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.find_coordinator_request import FindCoordinatorRequest
@@ -165,5 +167,16 @@ def test_an_unknown_broker_id_is_not_remembered(tmp_path: Path) -> None:
             request = FetchRequest(replica_id=claimed, max_wait_ms=0, session_epoch=-1, topics=[])
             await client.call(request, FetchResponse, 11)
         assert list(inside.broker.replicas.in_sync._contacts) == [1]
+
+    play(tmp_path, scenario)
+
+
+@pytest.mark.parametrize("version", [1, 4])
+def test_an_error_about_the_longest_name_is_answered(tmp_path: Path, version: int) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        asked = DescribeConfigsRequest([DescribeConfigsResource(4, "n" * 32_740, None)])
+        (answer,) = (await client.call(asked, DescribeConfigsResponse, version)).results
+        assert answer.error_code == ErrorCode.INVALID_REQUEST
+        assert "nnn" in (answer.error_message or "")
 
     play(tmp_path, scenario)
