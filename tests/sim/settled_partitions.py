@@ -44,7 +44,7 @@ class Replica:
     is_new: bool = True
     opened: dict[int, int] = field(default_factory=dict)  # first offset by producer id
     ended: list[tuple[int, int]] = field(default_factory=list)  # first offset and marker, as this process has seen them
-    markers: dict[int, int] = field(default_factory=dict)  # offset of the last marker by producer id
+    markers: dict[int, int] = field(default_factory=dict)  # where the last one has ended, by producer id
     aborts: dict[int, int] = field(default_factory=dict)  # producer id by the offset of its ABORT marker
 
     def read(self) -> bool:
@@ -66,7 +66,8 @@ class Replica:
         if marker is None:
             return
         first = self.opened.pop(producer_id, None)
-        self.markers[producer_id] = offset
+        if first is not None or producer_id not in self.markers:  # otherwise it repeats one that is there
+            self.markers[producer_id] = offset
         if marker.kind is ControlType.ABORT:
             self.aborts[offset] = producer_id
         if first is not None and not self.is_new:
