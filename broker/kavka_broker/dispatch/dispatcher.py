@@ -108,7 +108,7 @@ class Exchange:
         self.written_bytes = 0  # of a long answer that counts in `answer_memory`
 
     def end_making(self) -> None:
-        """Give back the place of an answer that is written, or that nobody wants any more."""
+        """Give back the place of an answer that is on its way, or whose connection has ended."""
         making, self.client.making = self.client.making, None
         if making is not None:
             making.end()

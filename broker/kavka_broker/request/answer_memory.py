@@ -9,7 +9,7 @@ turns out short has a place for as long as it is served: only others like it wai
                              and names all that it asks for
     Metadata of all topics   before the answer is made, where there are many; its parts are shared with the image
     a leader's JoinGroup     before its answer, with what all members sent, is written
-    others                   count while their answer is written, and wait for nobody: it is as long as the request
+    others                   count while their answer is written, and do not wait: it is as long as the request
     Produce and Fetch        have none, for the same reason, or are bounded by their sessions
 
 What was written counts until the socket has taken it, also while answers before it are awaited. Where there is no room,
@@ -66,7 +66,7 @@ class Making:
         self._memory.made(self._flow, size_bytes)
 
     def end(self) -> None:
-        """Give everything back: the answer is on its way, or nobody wants it any more."""
+        """Give everything back: the answer is on its way, or its connection has ended."""
         if self._has_place:
             self._has_place = False
             self._memory.made(self._flow, self.size_bytes)

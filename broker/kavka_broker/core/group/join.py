@@ -78,7 +78,7 @@ def check(group: ClassicGroup, command: Join, settings: GroupSettings, room_byte
         group.pending.pop(command.member_id, None)
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     require_alive(group)
-    is_short = len(command.protocol_type) <= PROTOCOL_TYPE_CHARACTERS_MAX  # it is kept when the members are gone
+    is_short = len(command.protocol_type) <= PROTOCOL_TYPE_CHARACTERS_MAX  # the group keeps it without members
     if not is_short or not group.supports(command.protocol_type, command.protocols):
         raise BrokerError(ErrorCode.INCONSISTENT_GROUP_PROTOCOL)
 
