@@ -261,8 +261,10 @@ class Simulation:
         return not node.is_damaged and self.heirs.may_end(node, is_synced=self.is_synced)
 
     def may_all_end(self) -> bool:
-        """As `may_end`, of all at once."""
-        return self._have_all_everything() and not any(node.is_damaged for node in self.nodes)
+        """As `may_end`, of all at once. Not while the controller has yet to hear where a node has its logs: if that is
+        the last one in sync, it waits for the directory before.
+        """
+        return self._have_all_everything() and not any(node.is_damaged or node.has_moved_volume for node in self.nodes)
 
     def _have_all_everything(self) -> bool:
         """Whether no partition waits for a replica that has lost something."""

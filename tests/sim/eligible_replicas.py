@@ -46,6 +46,7 @@ class Heirs:
         self._leaderless: dict[Place, float] = {}  # since when an heir is in service and does not lead
         for event in ANEW:
             simulation.events.listeners.setdefault(event, []).append(self._began_anew)
+        simulation.events.listeners.setdefault("registration.accepted", []).append(self._registered)
 
     # --- what happens ---------------------------------------------------------------------------------------------
 
@@ -58,6 +59,11 @@ class Heirs:
         """It may have lost records."""
         for eligible in self._eligible.values():
             eligible.pop(node.node_id, None)
+
+    def _registered(self, process: str, _: Mapping[str, Any]) -> None:
+        for node in self._simulation.nodes:
+            if node.process.name == process:
+                node.has_moved_volume = False
 
     def _began_anew(self, process: str, _: Mapping[str, Any]) -> None:
         for node in self._simulation.nodes:

@@ -189,6 +189,7 @@ class Node:
         self.has_flipped = False  # see `is_damaged`
         self.spoiled_life: int | None = None  # before which its metadata was damaged, see `damaged_metadata`
         self.volume: SimDirectory | None = None  # of its last directory, where that is not mounted
+        self.has_moved_volume = False  # since it registered: the metadata has its logs in the directory before
         self.lives = 0
         self.image_offset = -1  # of the metadata that was looked at last
         self.state: list[Any] = []  # of all that was looked at last
@@ -414,13 +415,14 @@ class Node:
     def unmount(self) -> None:
         """The volume of the last directory is away; its place is empty."""
         self.volume = self.disk.detach(self.config.log_dirs[-1])
+        self.has_moved_volume = True
 
     def mount(self) -> None:
         """And is there again, as it was; a process that runs without it ends."""
         if self.volume is not None:
             self.kill()
             self.disk.attach(self.config.log_dirs[-1], self.volume)
-            self.volume = None
+            self.volume, self.has_moved_volume = None, True
 
     def pause(self) -> None:
         if self.is_alive:
