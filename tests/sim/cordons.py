@@ -52,6 +52,8 @@ class Cordoner(Client):
         self._names = (f"cordoned{number}" for number in count())
         while not self.is_stopping:
             await self.rest(0.2, 1.0)
+            if any(node.volume is not None for node in self.simulation.nodes):
+                continue  # the only replica of a topic would go with what stands in the volume's place
             node = self.random.choice(self.simulation.nodes)
             if await self._alter(node, SET) and await self._is_told(node):
                 self.told += 1
