@@ -29,6 +29,7 @@ from tests.support.waiting import until
 from tests.unit.storage.support import free
 
 RECORDS = 40
+PRODUCER = 7
 #: Records that are written while a replica moves. On a slow disk more would come during each sync than is synced at
 #: once, and the move would go on for as long as they do.
 MEANWHILE_MAX = 2_000
@@ -41,6 +42,21 @@ def two(directory: Path) -> dict[str, str]:
 
 def write(inside: InProcess, value: bytes) -> None:
     inside.broker.partitions.leader("t", 0).append(memoryview(bytearray(batch(value, timestamp_ms=-1))))
+
+
+def write_sequences(inside: InProcess, *sequences: int) -> None:
+    """Write a batch of an idempotent producer for each."""
+    for sequence in sequences:
+        records = build_batch(
+            [(None, b"v")], timestamp_ms=-1, producer_id=PRODUCER, producer_epoch=0, base_sequence=sequence
+        )
+        inside.broker.partitions.leader("t", 0).append(memoryview(records))
+
+
+def moved_to(inside: InProcess) -> int:
+    """The end of the copy."""
+    move = inside.broker.replicas.moves.get("t", 0)
+    return -1 if move is None or move.future is None else move.future.log_end_offset
 
 
 def values_of(partition: Partition) -> list[bytes]:
@@ -131,6 +147,38 @@ def test_a_move_follows_a_log_that_is_cut_and_ends_when_it_is_called_back(tmp_pa
             assert ("t", True) in (await places(client))[after] or home_of(inside) == after
             await until(lambda: inside.broker.replicas.moves.get("t", 0) is None)
             assert values_of(partition) == [b"%d" % number for number in range(5)]
+
+    asyncio.run(scenario())
+
+
+def test_a_move_waits_for_the_seal_of_a_cut(tmp_path: Path) -> None:
+    """Until then the log's producers are those of before the cut, which the copy would take over."""
+
+    async def scenario() -> None:
+        async with running(tmp_path / "a", two(tmp_path)) as inside:
+            client = await inside.connect()
+            await inside.create("t")
+            partition = inside.broker.partitions.leader("t", 0)
+            write_sequences(inside, 0, 1, 2)
+            await until_known(inside)
+            former = partition.log
+            former.flush()
+            former.truncation.plan_cut(2)
+            former.durability.sync_records()
+            former.truncation.carry_out()
+            partition.high_watermark = 2
+            assert former.durability.is_being_cut
+            after = next(path for path in inside.server.config.log_dirs if path != home_of(inside))
+            assert await alter(client, after) == ErrorCode.NONE
+            await until(lambda: moved_to(inside) == 2)
+            for _ in range(20):
+                await asyncio.sleep(0.001)
+            assert partition.log is former
+            await asyncio.to_thread(former.durability.sync_records)
+            await arrived(inside, Path(after))
+            known = partition.log.producers.get(PRODUCER)
+            assert known is not None
+            assert known.batches[-1].last_offset == 1
 
     asyncio.run(scenario())
 
