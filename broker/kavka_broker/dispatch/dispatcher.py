@@ -510,11 +510,8 @@ def told(answer: Answer | Forwarded | Written, exchange: Exchange) -> Answer | F
 def error_answer(api: Api, version: int, code: ErrorCode, message: str | None) -> Message | None:
     """An answer of the API with this error; None if the answer has no error at its top."""
     fields = {row[1]: row for row in api.response.SCHEMA}
-    if "error_code" not in fields:
+    if "error_code" not in fields or not carries(fields["error_code"], version):
         return None
-    low, high = fields["error_code"][3]
-    if not low <= version <= high:
-        return None  # an answer without the error would say that all is well
     answer = api.response()
     answer.error_code = int(code)  # type: ignore[attr-defined]
     if message is not None and "error_message" in fields and carries(fields["error_message"], version):

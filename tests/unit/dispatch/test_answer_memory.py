@@ -9,8 +9,7 @@ from typing import Any, Final
 import pytest
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
-from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange, error_answer
-from kavka_broker.dispatch.handlers import load
+from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import DescribeConfigsResponse
@@ -156,12 +155,6 @@ def test_answers_of_fetch_are_not_held(tmp_path: Path, monkeypatch: pytest.Monke
             assert written["Fetch"] == 0
 
     asyncio.run(scenario())
-
-
-def test_no_answer_is_made_of_an_error_that_its_version_cannot_say() -> None:
-    offset_fetch = load()[9]
-    assert error_answer(offset_fetch, 7, ErrorCode.INVALID_REQUEST, None) is not None
-    assert error_answer(offset_fetch, 8, ErrorCode.INVALID_REQUEST, None) is None
 
 
 def test_a_wrong_name_of_32_kb_is_answered(tmp_path: Path) -> None:
