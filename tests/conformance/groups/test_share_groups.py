@@ -1,7 +1,6 @@
 """Share groups (KIP-932) with Apache Kafka's programs: share consumers, kafka-share-groups and kafka-dump-log."""
 
 import re
-import subprocess
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
@@ -11,59 +10,19 @@ from confluent_kafka.admin import AdminClient
 from confluent_kafka.cimpl import NewTopic
 
 from tests.conformance.groups.members import eventually
+from tests.conformance.groups.share_consumers import SECONDS_MAX, Consumers
 from tests.support.both import running_both
 from tests.support.nodes import cluster
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server
-from tools.ktool import command
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
-SECONDS_MAX = 90.0
 ALONE = {
     "share.coordinator.state.topic.replication.factor": "1",
     "share.coordinator.state.topic.min.isr": "1",
 }
 ADDRESS = re.compile(r"127\.0\.0\.1:\d+ +\(\d\)")
-
-
-class Consumers:
-    """Processes of kafka-console-share-consumer, each with a file of what it has read."""
-
-    def __init__(self, directory: Path, bootstrap: str, topic: str, group: str) -> None:
-        self.directory = directory
-        self.line = command(
-            "console-share-consumer", "--bootstrap-server", bootstrap, "--topic", topic, "--group", group
-        )
-        self.processes: list[subprocess.Popen[bytes]] = []
-
-    def start(self, *options: str) -> None:
-        path = self.directory / f"consumer-{len(self.processes)}.txt"
-        with path.open("wb") as out, path.with_suffix(".log").open("wb") as err:
-            self.processes.append(subprocess.Popen([*self.line, *options], stdout=out, stderr=err))
-
-    def read(self, number: int) -> list[int]:
-        """What a consumer has read so far, without a line that it is just writing."""
-        text = (self.directory / f"consumer-{number}.txt").read_text()
-        return [int(line) for line in text[: text.rfind("\n") + 1].split()]
-
-    def read_by_all(self) -> list[int]:
-        return [value for number in range(len(self.processes)) for value in self.read(number)]
-
-    def wait(self) -> None:
-        for process in self.processes:
-            process.wait(SECONDS_MAX)
-
-    def leave(self) -> None:
-        """End the processes as a user does: their members leave."""
-        for process in self.processes:
-            process.terminate()
-        self.wait()
-
-    def end(self) -> None:
-        for process in self.processes:
-            process.kill()
-            process.wait()
 
 
 def begin_at_the_start(bootstrap: str, group: str) -> None:

@@ -18,6 +18,7 @@ from kavka_broker.protocol.messages.alter_client_quotas_request import (
 )
 from kavka_broker.protocol.messages.alter_client_quotas_response import AlterClientQuotasResponse
 from kavka_broker.runtime.dashboard_names import DASHBOARD_FAMILIES
+from tests.conformance.groups.share_consumers import Consumers
 from tests.conformance.observability.watching import (
     CLUSTER,
     DASHBOARDS,
@@ -36,7 +37,7 @@ from tests.support.tokens import Issuer
 from tests.support.topics import create_topic
 from tests.unit.operator.person import run
 
-pytestmark = pytest.mark.promtool
+pytestmark = [pytest.mark.promtool, pytest.mark.java]
 
 NAME = re.compile(r"[a-zA-Z_:][\w:]*")
 DOCS = Path(__file__).parents[3] / "docs"
@@ -127,6 +128,17 @@ def busy(bootstrap: str) -> Iterator[None]:
             thread.join(60)
 
 
+@contextmanager
+def sharing(directory: Path, bootstrap: str) -> Iterator[None]:
+    """Read in a share group until the block ends."""
+    consumers = Consumers(directory, bootstrap, TOPIC, "shares")
+    consumers.start()
+    try:
+        yield
+    finally:
+        consumers.end()
+
+
 def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> None:
     collector = f"http://127.0.0.1:{free_port()}/v1/metrics"  # nobody is there
     key = tmp_path / "audit.key"
@@ -140,6 +152,8 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
         "kavka.group.lag.interval.ms": "500",
         "offsets.topic.num.partitions": "1",
         "offsets.topic.replication.factor": "2",
+        "share.coordinator.state.topic.num.partitions": "1",
+        "share.coordinator.state.topic.replication.factor": "2",
     }
     with cluster(tmp_path, combined(2), settings, started=False) as nodes:
         targets = admin_ports(nodes)
@@ -153,10 +167,10 @@ def test_every_query_of_the_dashboards_and_rules_finds_data(tmp_path: Path) -> N
             textfiles(tmp_path) as collected,
             prometheus(tmp_path, [*targets, collected]) as watching,
             busy(nodes.bootstrap),
+            sharing(tmp_path, nodes.bootstrap),
         ):
             wait("both nodes and the file are read", lambda: not watching.is_up(3))
-            # Names of share groups are there once one is at work; this cluster has none.
-            wait("names that no /metrics has", lambda: [n for n in unknown_names(watching) if "share_group" not in n])
+            wait("names that no /metrics has", lambda: unknown_names(watching))
             wait("queries without data", lambda: unanswered(watching))
             for expression in (*(alert["expr"] for alert in alerts().values()), *documented(), *marked()):
                 watching.series(expression)  # raises where Prometheus does not understand it
