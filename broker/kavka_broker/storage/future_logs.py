@@ -136,8 +136,9 @@ class FutureLogs:
                     self._disk.rename(path, future.directory)
             raise _refused(future.name, "move", problem) from problem
         assert opened.log_end_offset >= end_offset, f"{path} had records up to {end_offset}"
-        # The files have the last batch of each producer. Earlier batches, too, may be sent again.
-        opened.producer_files.states = former.producers
+        if former.producer_files.are_known:
+            # The files have the last batch of each producer. Earlier batches, too, may be sent again.
+            opened.producer_files.states = former.producers
         opened.state.cleaned_offset = min(former.state.cleaned_offset, end_offset)
         return opened
 

@@ -42,6 +42,11 @@ class ProducerFiles:
                 segment.aborted.trust = Trust.WHOLE
         self._segments.look_at_indexes()
 
+    @property
+    def are_known(self) -> bool:
+        """Whether the states are those at the log's end. Until a cut is sealed they are those of before it."""
+        return self._walk is None
+
     def begin_walk(self) -> None:
         """The log was cut: the producers as of its end are to be worked out (`walked`). Raises OSError."""
         self._walk = self._begun()

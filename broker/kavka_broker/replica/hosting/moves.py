@@ -221,7 +221,7 @@ class Moves:
                 if is_to_begin(move.future, move.partition.log):
                     continue
                 self._copy(move, move.future)
-                if self._is_whole(move) and move.future.log_end_offset - synced_to < SYNC_AT_ONCE_MAX:
+                if not move.lag and move.future.log_end_offset - synced_to < SYNC_AT_ONCE_MAX:
                     self._finish(place, move, move.future)
 
     async def _cut_to_common(self, place: Place, move: Move, future: Log) -> None:
@@ -278,10 +278,6 @@ class Moves:
             if not self.throttle.is_exceeded and not self.throttle.allows_nothing:
                 return
             await asyncio.sleep(BREATH_S_MAX)
-
-    def _is_whole(self, move: Move) -> bool:
-        """Whether the copy has all that its log has. Until a cut is sealed, the log's producers are those before it."""
-        return not move.lag and not move.partition.log.durability.is_being_cut
 
     def _finish(self, place: Place, move: Move, future: Log) -> None:
         partition = move.partition
