@@ -95,15 +95,13 @@ def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Ans
 async def _handle_in_turn(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
     """As `handle`, once there is room for a long answer."""
     client.making = await broker.answers.turn(client.turns_name)
-    answer = handle(request, api, broker, client)
-    return answer if answer is None or isinstance(answer, Message) else await answer
+    return await _settled(handle(request, api, broker, client))
 
 
 async def _handle_distinct(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
     """As `handle`, for a large request: a thread looks for elements that are named again."""
     request = await broker.message_threads.run(once_each, request, api.once)
-    answer = handle_in_parts(request, api, broker, client)
-    return answer if answer is None or isinstance(answer, Message) else await answer
+    return await _settled(handle_in_parts(request, api, broker, client))
 
 
 def handle_in_parts(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
@@ -125,7 +123,7 @@ async def _joined_encoded(
     elements: "Each", parts: "Iterable[Message]", api: "Api", broker: Broker, client: Client
 ) -> Message:
     """As `_joined`, where the answer may be very long: what is made of it is encoded before there is more. Raises
-    BrokerError (INVALID_REQUEST) where it grows longer than any may be.
+    ProtocolViolation where it grows longer than any may be.
     """
     whole: Message | None = None
     encoded: tuple[str, ...] = ()
@@ -208,5 +206,8 @@ async def _decided(part: Message, api: "Api", broker: Broker, client: Client) ->
 
 
 async def _handled(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
-    answer = api.handle(request, broker, client)
+    return await _settled(api.handle(request, broker, client))
+
+
+async def _settled(answer: "Answer | Awaitable[Answer]") -> "Answer":
     return answer if answer is None or isinstance(answer, Message) else await answer

@@ -10,10 +10,10 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
+from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
 from kavka_broker.loop.slices import Payer, Slices
 
 R = TypeVar("R")
-Turn = asyncio.Future[None]
 Outcome = tuple[Any, Exception | None, int]  # with the time that it took
 
 
@@ -46,15 +46,7 @@ class RequestThreads:
         if self._free:
             self._free -= 1
             return
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.wait(flow, turn)
-        try:
-            await turn
-        except BaseException:
-            self._queue.forget(flow, turn)
-            if not turn.cancelled():
-                self._pass_on()  # the turn was given, and is not used
-            raise
+        await wait_for_turn(self._queue, flow, self._pass_on)
 
     def _over(self, flow: Flow[Turn], payer: Payer | None, work: "asyncio.Future[Outcome]") -> None:
         if not work.cancelled() and work.exception() is None:
@@ -67,12 +59,8 @@ class RequestThreads:
 
     def _pass_on(self) -> None:
         """Give a thread's place to the next request in turn."""
-        while (taken := self._queue.take()) is not None:
-            _, turn = taken
-            if not turn.done():  # otherwise given up just now
-                turn.set_result(None)
-                return
-        self._free += 1
+        if not give_turn(self._queue):
+            self._free += 1
 
 
 def _outcome(measure: Callable[[], int], function: Callable[..., Any], arguments: tuple[object, ...]) -> Outcome:

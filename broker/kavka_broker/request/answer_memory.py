@@ -17,14 +17,14 @@ clients lose their connections that have not taken what they asked for in `TAKIN
 that takes little at a time must not stop everybody.
 """
 
-import asyncio
 from collections.abc import Callable
 from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
 from kavka_broker.interfaces import Clock
+from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
 from kavka_broker.loop.timers import Timer, Timers
-from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.errors import ProtocolViolation
 
 __all__ = ["ANSWER_BYTES_MAX", "AnswerMemory", "Held", "Making"]
 
@@ -34,8 +34,6 @@ ANSWER_BYTES_MAX: Final = 100_000_000
 """An answer that is made part by part ends here, as librdkafka's `receive.message.max.bytes` does by default."""
 TAKING_MS: Final = 5_000
 LOOK_MS: Final = 1_000
-
-Turn = asyncio.Future[None]
 
 
 class Making:
@@ -50,12 +48,13 @@ class Making:
         self.size_bytes = 0  # of its parts that are encoded, and then of the whole
 
     def grow(self, size_bytes: int) -> None:
-        """Count a part that has been encoded. Raises BrokerError (INVALID_REQUEST) where the answer grows too long."""
+        """Count a part that has been encoded. Raises ProtocolViolation where the answer grows too long: in some
+        versions no error could say so.
+        """
         self.size_bytes += size_bytes
         self._memory.take(size_bytes)
         if self.size_bytes > ANSWER_BYTES_MAX:
-            problem = f"the answer would have more than {ANSWER_BYTES_MAX} bytes: ask for less at a time"
-            raise BrokerError(ErrorCode.INVALID_REQUEST, problem)
+            raise ProtocolViolation(f"an answer of more than {ANSWER_BYTES_MAX} bytes: ask for less at a time")
 
     def made(self, size_bytes: int) -> None:
         """Give the place back, as the answer is written: it has so many bytes, for which its client is charged."""
@@ -148,7 +147,7 @@ class AnswerMemory:
         flow = self._queue.join(*client)
         try:
             if self.is_full or len(self._queue):
-                await self._wait(flow)
+                await wait_for_turn(self._queue, flow, self._give_place)
             else:
                 self._making += 1
         except BaseException:
@@ -162,10 +161,9 @@ class AnswerMemory:
 
     def made(self, flow: Flow[Turn], size_bytes: int) -> None:
         """Give a place back, of an answer that has so many bytes."""
-        self._making -= 1
         self._queue.charge(flow, size_bytes)
         self._queue.leave(flow)
-        self._pass_on()
+        self._give_place()
 
     def take(self, size_bytes: int) -> None:
         """Count bytes, whether there is room or not."""
@@ -178,24 +176,13 @@ class AnswerMemory:
         self.used_bytes -= size_bytes
         self._pass_on()
 
-    async def _wait(self, flow: Flow[Turn]) -> None:
-        turn = asyncio.get_running_loop().create_future()
-        self._queue.wait(flow, turn)
-        try:
-            await turn
-        except BaseException:
-            self._queue.forget(flow, turn)
-            if not turn.cancelled():  # the turn was given, and is not used
-                self._making -= 1
-                self._pass_on()
-            raise
+    def _give_place(self) -> None:
+        self._making -= 1
+        self._pass_on()
 
     def _pass_on(self) -> None:
-        while not self.is_full and (taken := self._queue.take()) is not None:
-            _, turn = taken
-            if not turn.done():  # otherwise given up just now
-                self._making += 1
-                turn.set_result(None)
+        while not self.is_full and give_turn(self._queue):
+            self._making += 1
 
     def _look_later(self) -> None:
         """Look after slow clients in a while, for as long as there is no room."""

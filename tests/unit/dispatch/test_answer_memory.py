@@ -10,7 +10,7 @@ import pytest
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
-from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -157,6 +157,14 @@ def test_answers_of_fetch_are_not_held(tmp_path: Path, monkeypatch: pytest.Monke
     asyncio.run(scenario())
 
 
+def test_an_answer_that_grows_too_long_is_no_error_in_an_answer() -> None:
+    """OffsetFetch from version 8 on has no place for it, and would say that nothing was committed."""
+    making = answer_memory.AnswerMemory(Clock(), Unset()).begin(("u", "c"))  # type: ignore[arg-type]
+    making.grow(answer_memory.ANSWER_BYTES_MAX)
+    with pytest.raises(ProtocolViolation, match="ask for less"):
+        making.grow(1)
+
+
 def test_a_wrong_name_of_32_kb_is_answered(tmp_path: Path) -> None:
     """The message would be longer than any version can carry."""
 
@@ -188,7 +196,7 @@ def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(answer_memory, "BYTES_MAX", 1)
-    monkeypatch.setattr(answer_memory, "TAKING_MS", 50)
+    monkeypatch.setattr(answer_memory, "TAKING_MS", 3_600_000)
     monkeypatch.setattr(answer_memory, "LOOK_MS", 10)
 
     async def scenario() -> None:
@@ -198,7 +206,10 @@ def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(
                 slow.send(DescribeGroupsRequest(GROUPS), VERSION)
             await until(lambda: answers.used_bytes > 0 and bool(answers.holders))
             other = await inside.connect()
-            answer = await other.call(ListGroupsRequest(), ListGroupsResponse, VERSION)
+            other.send(ListGroupsRequest(), VERSION)
+            await until(lambda: len(answers._queue) > 0)
+            monkeypatch.setattr(answer_memory, "TAKING_MS", 0)
+            answer = await other.receive(ListGroupsResponse, VERSION)
             assert len(answer.groups) == len(GROUPS)
             await until(lambda: not answers.holders)
             assert answers.used_bytes == 0
