@@ -41,9 +41,14 @@ class FakeApi:
         self.refuse: ApiError | None = None
         self.secrets: dict[str, dict[str, str]] = {}
         self.unreadable: ApiError | None = None
+        self.is_slow = False  # the controller of StatefulSets hears of no template
+        self.heard: dict[str, Document] = {}
+        self.not_listed: set[str] = set()  # kinds that this operator has no right to list
         self._numbers = count(1)
 
     async def labelled(self, kind: str, namespace: str, labels: Mapping[str, str]) -> list[Document]:
+        if kind in self.not_listed:
+            raise ApiError(f'{kind} is forbidden: cannot list resource "{kind}"', 403)
         found = [document for (there, _), document in self.objects.items() if there == kind]
         return deepcopy([one for one in found if labels.items() <= one["metadata"].get("labels", {}).items()])
 
@@ -127,8 +132,11 @@ class FakeApi:
         key = (document["kind"], document["metadata"]["name"])
         before = self.objects.get(key)
         number = str(next(self._numbers))
-        uid = before["metadata"]["uid"] if before else f"uid-{number}"
-        self.objects[key] = {**document, "metadata": {**document["metadata"], "uid": uid, "resourceVersion": number}}
+        metadata = {**document["metadata"], "resourceVersion": number}
+        metadata["uid"] = before["metadata"]["uid"] if before else f"uid-{number}"
+        if key[0] == "StatefulSet":
+            metadata["generation"] = generation_after(before, document)
+        self.objects[key] = {**document, "metadata": metadata}
 
     def control(self) -> None:
         """Make the pods that StatefulSets lack; those of a StatefulSet that is gone go."""
@@ -138,8 +146,11 @@ class FakeApi:
             if kind == "StatefulSet" and "template" in one["spec"]
         }
         for name, owner in sets.items():
-            if ("Pod", name) not in self.objects:
-                template = deepcopy(owner["spec"]["template"])
+            if not self.is_slow:
+                self.heard[name] = deepcopy(owner["spec"]["template"])
+                owner["status"] = {**owner.get("status", {}), "observedGeneration": owner["metadata"]["generation"]}
+            if ("Pod", name) not in self.objects and name in self.heard:
+                template = deepcopy(self.heard[name])
                 metadata = {**template["metadata"], "name": name, "namespace": "default"}
                 self.place({"kind": "Pod", "metadata": metadata, "spec": template["spec"], "status": {}})
         for kind, name in [key for key in self.objects if key[0] == "Pod" and key[1] not in sets]:
@@ -161,6 +172,14 @@ class FakeApi:
         if self.last is not None and len(self.writes) >= self.last:
             raise Died
         self.writes.append(write)
+
+
+def generation_after(before: Document | None, now: Document) -> int:
+    """The generation of an object that is written: one more than before where its spec is another."""
+    if before is None:
+        return 1
+    generation: int = before["metadata"]["generation"]
+    return generation + (before["spec"] != now["spec"])
 
 
 class Here:

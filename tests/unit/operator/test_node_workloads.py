@@ -11,7 +11,7 @@ from kavka_operator.domain.plan import GrowVolume, RestartNode, StartNode
 from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.platform.kubernetes.objects import settings, spec_hash
-from kavka_operator.platform.kubernetes.objects.names import ASKED, CLUSTER, FINGERPRINT, NODE_ID
+from kavka_operator.platform.kubernetes.objects.names import ASKED, CLUSTER, DIRECTORY_ID, FINGERPRINT, NODE_ID
 from kavka_operator.platform.kubernetes.observe.node_objects import STORAGE_CLASS
 from kavka_operator.reconcile.rollout.restart import RESTART
 from tests.unit.operator.pods import RUNS, SIZED, Died, Scene, main
@@ -190,6 +190,38 @@ def test_a_restart_changes_one_pod() -> None:
     view = scene.look()
     assert [view.seen[node.id].fingerprint == node.fingerprint for node in view.wanted] == [False, True, False]
     assert scene.api.one("Pod", "main-nodes-1-0")["spec"]["containers"][0]["image"] == "kavka/broker:2"
+
+
+def test_a_pod_is_not_deleted_while_it_would_be_made_again_of_the_template_of_before() -> None:
+    scene = Scene()
+    scene.start()
+    scene.wanted = main(image="kavka/broker:2")
+    scene.look()
+    scene.api.is_slow = True
+    before = len(scene.api.writes)
+    scene.do(RestartNode(1, "spec.image has changed"))
+    assert scene.api.writes[before:] == ["put StatefulSet main-nodes-1"]
+    scene.api.is_slow = False
+    scene.look()
+    scene.do(RestartNode(1, "spec.image has changed"))
+    assert scene.api.one("Pod", "main-nodes-1-0")["spec"]["containers"][0]["image"] == "kavka/broker:2"
+
+
+def test_no_pod_formats_a_new_volume_by_the_id_of_the_lost_one() -> None:
+    scene = Scene()
+    scene.start()
+    del scene.api.objects["PersistentVolumeClaim", "data-main-nodes-1"]
+    scene.look()
+    scene.api.is_slow = True
+    before = len(scene.api.writes)
+    scene.do(StartNode(1))
+    assert scene.api.writes[before:] == ["put StatefulSet main-nodes-1"]
+    assert ("PersistentVolumeClaim", "data-main-nodes-1") not in scene.api.objects
+    scene.api.is_slow = False
+    scene.look()
+    scene.do(StartNode(1))
+    kept = scene.api.one("PersistentVolumeClaim", "data-main-nodes-1")["metadata"]["annotations"][DIRECTORY_ID]
+    assert kept in str(scene.api.one("Pod", "main-nodes-1-0")["spec"]["initContainers"])
 
 
 def test_a_template_that_was_told_and_whose_pod_still_runs_as_before_has_changed_nothing() -> None:

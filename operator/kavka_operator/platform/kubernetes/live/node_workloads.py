@@ -32,6 +32,7 @@ from kavka_operator.platform.kubernetes.live.pod_dry_run import Rehearsal, Trial
 from kavka_operator.platform.kubernetes.live.pod_resizer import Resizing
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.platform.kubernetes.live.secrets import AuditKey
+from kavka_operator.platform.kubernetes.live.templates import is_observed
 from kavka_operator.platform.kubernetes.objects import manifests
 from kavka_operator.platform.kubernetes.objects.names import (
     CLUSTER,
@@ -216,14 +217,14 @@ class Hosted:
         self._format_with(layout, live, replace(asked, before=before))
         return True
 
-    def _format_with(self, layout: Layout, live: Document, identity: Identity) -> None:
+    def _format_with(self, layout: Layout, live: Document, identity: Identity) -> Document:
         """Give the template of a node other ids to format volumes with, and keep everything else of it."""
         told = deepcopy(live["spec"]["template"])
         for container in told["spec"]["initContainers"]:
             if container["name"] == FORMAT:
                 container.pop("env", None)
                 container.update(formatting(identity))
-        self._put(layout.cluster, manifests.stateful_set(layout, told), live)
+        return self._put(layout.cluster, manifests.stateful_set(layout, told), live)
 
     def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[Trial]:
         """A node of each pool whose nodes are not all as they are wanted, to be tried."""
@@ -359,6 +360,7 @@ class Hosted:
         """Give a node empty volumes in the place of those that are gone, with ids that nobody has had.
 
         The template is told first, and keeps everything else: no pod may format the new volume by the id of the old.
+        Where that is not sure yet, it is tried again at the next look.
         """
         number = layout.node.id
         live = self._known.sets[number]
@@ -368,7 +370,9 @@ class Hosted:
         ids = {name: drawn.get(name) or kept.directories[name] for name in mounted}
         initial = "" if layout.metadata in drawn else kept.initial
         before = [name for name in kept.before if name in mounted and name not in drawn]
-        self._format_with(layout, live, Identity(kept.cluster_id, ids, initial, before))
+        told = self._format_with(layout, live, Identity(kept.cluster_id, ids, initial, before))
+        if not self.bridge.wait(is_observed(self.api, told)):
+            return
         if (seen := self._known.pods.get(number)) is not None:
             self._delete(seen)
         for name, directory_id in drawn.items():
@@ -381,7 +385,7 @@ class Hosted:
             self._delete(found)
 
     def _restart(self, layout: Layout) -> None:
-        """Give a node what is wanted of it now, and let its pod be made again."""
+        """Give a node what is wanted of it now, and let its pod be made again; at a later look, if that is too early."""
         self._expose(layout)
         number, namespace = layout.node.id, self.key[0]
         known_set, known_pod = self._known.sets.get(number), self._known.pods.get(number)
@@ -396,8 +400,8 @@ class Hosted:
         manifest = self._manifest(layout, self._identity(layout))
         if words := self._rehearsal.refusal(self._trial(layout, manifest, now)):
             raise PlatformUnavailableError(words)
-        self._put(layout.cluster, manifest, now)
-        if pod is not None:
+        told = self._put(layout.cluster, manifest, now)
+        if pod is not None and self.bridge.wait(is_observed(self.api, told)):
             self._delete({**pod, "kind": "Pod"})
 
     def _change_pod(self, action: ResizeNode | LiftGate, pod: Document) -> None:
