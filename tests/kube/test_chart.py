@@ -198,6 +198,17 @@ def test_certificates_are_kept_where_a_namespace_is_named() -> None:
     assert role["rules"] == [{"apiGroups": [""], "resources": ["secrets"], "verbs": ["get", "patch"]}]
 
 
+def test_an_operator_that_runs_no_spark_may_write_no_roles() -> None:
+    of_spark = {"roles", "rolebindings", "serviceaccounts"}
+    for watched in ({}, {"watchNamespaces": ["first"]}):
+        for is_held in (True, False):
+            roles = [role for role in rendered({**watched, "rbac": {"spark": is_held}}) if "rules" in role]
+            mine = [rule for role in roles if "aggregate" not in str(role["metadata"]) for rule in role["rules"]]
+            held = {resource for rule in mine for resource in rule["resources"]}
+            assert held & of_spark == (of_spark if is_held else set())
+            assert any("deletecollection" in rule["verbs"] for rule in mine) == is_held
+
+
 def test_the_lease_is_held_in_the_operators_own_namespace_alone() -> None:
     for values in ({}, {"watchNamespaces": ["first"]}):
         roles = [role for role in rendered(values) if role["kind"] in {"Role", "ClusterRole"}]

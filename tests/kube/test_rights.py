@@ -148,7 +148,7 @@ CLIENTS = {"name": "CLIENTS", "port": 9092, "protocol": "SSL"}
 def granted(*, is_everywhere: bool) -> set[Right]:
     """Every right that the chart gives the operator; which machines are cordoned nobody may ask in one namespace."""
     rules = yaml.safe_load((CHART / "files" / "rules.yaml").read_text())
-    every = (*rules["watched"], *(rules["machines"] if is_everywhere else ()), *rules["own"])
+    every = (*rules["watched"], *rules["spark"], *(rules["machines"] if is_everywhere else ()), *rules["own"])
     every = (*every, *rules["users"], *rules["certificates"])
     return set().union(*map(rights_of, every))
 

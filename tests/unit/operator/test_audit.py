@@ -148,6 +148,17 @@ def test_duckdb_is_one_pod_without_a_right() -> None:
     assert claim["spec"]["resources"]["requests"]["storage"] == "10Gi"
 
 
+def test_roles_are_asked_for_where_spark_runs_alone() -> None:
+    scene = scene_of(asked())
+    scene.api.not_listed = set(MADE_FOR_SPARK)
+    for engine, state in (("DuckDB", "Waiting"), ("Spark", "Refused")):
+        scene.wanted = asked(engine=engine)
+        scene.seconds += AN_HOUR
+        analytics = scene.look().analytics
+        assert analytics is not None
+        assert (analytics.state, "is forbidden" in (analytics.message or "")) == (state, state == "Refused")
+
+
 def test_no_run_is_due_before_the_cluster_has_answered_once() -> None:
     scene = Scene(main(audit={"analytics": {"schedule": "0 * * * *", "storage": VOLUME}}))
     scene.start()

@@ -60,7 +60,7 @@ class AnalyticsOf:
                 self._leave(cluster)
                 return None
             self._is_clean = False
-            self._list()
+            self._list(("CronJob", *(OF_SPARK if asked.engine == "Spark" else ()), CLAIM))
             if cluster.status.cluster_id is None and "CronJob" not in self._known:
                 return None
             self._provide(cluster, asked, bootstrap)
@@ -100,8 +100,11 @@ class AnalyticsOf:
         if cron is not None and not self._is_clean:
             self._delete(cron)
 
-    def _list(self, kinds: tuple[str, ...] = ("CronJob", *OF_SPARK, CLAIM)) -> None:
-        """List the objects, where that was done a while ago. Raises ApiError."""
+    def _list(self, kinds: tuple[str, ...]) -> None:
+        """List the objects, where that was done a while ago. Raises ApiError.
+
+        What Spark alone needs is not asked for where DuckDB runs: an operator need not have the rights.
+        """
         now = self.clock()
         if self._listed_at is not None and now - self._listed_at < KNOWN_SECONDS_MAX:
             return
