@@ -50,6 +50,9 @@ NAMES: Final = (
 )
 LIKELY_SHARE: Final = 0.8
 SPOILT_SHARE: Final = 0.1
+LONG_SHARE: Final = 0.02
+#: As long as a name may be on the wire, also in characters of two bytes; and what no topic may be called.
+LONG_NAMES: Final = ("n" * 32_767, "\u00e9" * 16_383, "a/" * 8_000, "." * 250)
 TIMES_MS: Final = (-1, 0, 3, 10)
 #: Sessions and rebalances may be as short as the requests say, so that nobody waits for one.
 SETTINGS: Final = {
@@ -71,6 +74,8 @@ class Likely(Seeded):
         return super().integer(low, high)
 
     def text(self) -> str:
+        if self.chance.random() < LONG_SHARE:
+            return self.chance.choice(LONG_NAMES)
         return self.chance.choice(NAMES) if self.chance.random() < LIKELY_SHARE else super().text()
 
     def blob(self, size: int | None) -> bytes:
