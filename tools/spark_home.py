@@ -28,7 +28,8 @@ HERE = Path(__file__).parent / "spark"
 DELTA = HERE / "delta"
 REQUIREMENTS = ROOT / "requirements"
 WANTED, LOCK = REQUIREMENTS / "audit.in", REQUIREMENTS / "lock.txt"
-FETCH_SECONDS_MAX = 900
+# pyspark is an archive of 450 MB, of which pip builds a wheel: 900 s were too few on a busy machine.
+FETCH_SECONDS_MAX = 3600
 
 
 def packages() -> Path:

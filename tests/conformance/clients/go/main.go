@@ -2,7 +2,9 @@
 //
 //	clients franz|sarama BOOTSTRAP TOPIC
 //	clients write franz|sarama BOOTSTRAP INPUT OUTPUT ID
+//	clients version BOOTSTRAP
 //
+// The last prints the version of Apache Kafka that franz-go takes the server for, which kminion has as a metric.
 // Prints JSON: what franz-go reads of the committed records, the group's offset after each of the transactions, and the
 // error of the former producer. kafka-go is left out: it writes no transactions, and shows its readers the aborted ones.
 package main
@@ -14,6 +16,10 @@ import (
 	"os"
 	"strings"
 	"time"
+
+	"github.com/twmb/franz-go/pkg/kgo"
+	"github.com/twmb/franz-go/pkg/kmsg"
+	"github.com/twmb/franz-go/pkg/kversion"
 )
 
 const limit = 120 * time.Second
@@ -115,7 +121,31 @@ func takeOver(ctx context.Context, kind, bootstrap, topic string) (client, error
 	}
 }
 
+func version(bootstrap string) (string, error) {
+	ctx, cancel := context.WithTimeout(context.Background(), limit)
+	defer cancel()
+	client, err := kgo.NewClient(kgo.SeedBrokers(strings.Split(bootstrap, ",")...))
+	if err != nil {
+		return "", err
+	}
+	defer client.Close()
+	answer, err := kmsg.NewPtrApiVersionsRequest().RequestWith(ctx, client)
+	if err != nil {
+		return "", err
+	}
+	return kversion.FromApiVersionsResponse(answer).VersionGuess(), nil
+}
+
 func main() {
+	if os.Args[1] == "version" {
+		guess, err := version(os.Args[2])
+		if err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		fmt.Println(guess)
+		return
+	}
 	if os.Args[1] == "write" { // reads nothing of INPUT, and OUTPUT is its id
 		write(os.Args[2], os.Args[3], os.Args[5])
 	}
