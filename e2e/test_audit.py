@@ -68,6 +68,10 @@ def test_runs_of_the_cron_job_tell_what_clients_counted(scene: Scene) -> None:
     assert "/data/audit/report.html" in said
     until(lambda: analytics(scene).get("state") == "Succeeded")
     assert analytics(scene)["successTime"] >= analytics(scene)["startTime"]
+    summary = analytics(scene)["summary"]
+    weights = {answer["question"]: (answer["weight"], answer["rows"]) for answer in summary["answers"]}
+    assert ("well", 0) in weights.values()
+    assert ("told", len(table(scene, "top_talkers"))) in weights.values()
     assert table(scene, "audit_gaps") == []
     made = {(row["operation"], row["resource_type"], row["resource"]) for row in table(scene, "config_changes")}
     assert {("CREATE", "topic", FLIGHTS), ("CREATE", "topic", OLD), ("DELETE", "topic", OLD)} <= made

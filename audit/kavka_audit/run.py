@@ -40,6 +40,7 @@ class Outcome:
     page: str
     besides: frozenset[str] = frozenset()
     unknown: Sequence[str] = ()  # files in the directory that no run has written
+    chains: Chains | None = None  # None where nothing looks at them
 
     def answer(self, name: str) -> str:
         """Return the answer to a question in one line."""
@@ -87,7 +88,8 @@ def refresh(
         for name, text in texts.items():
             _write(lake, name, text)
     besides_made = frozenset(name for name, text in texts.items() if text)
-    return Outcome(so_far, tables, f"{lake.name}/{PAGE}", besides_made, [lake.named(file) for file in lake.unknown])
+    unknown = [lake.named(file) for file in lake.unknown]
+    return Outcome(so_far, tables, f"{lake.name}/{PAGE}", besides_made, unknown, chains)
 
 
 def chains_of(lake: Lake, now_ms: int) -> Chains | None:

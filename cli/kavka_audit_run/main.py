@@ -1,11 +1,13 @@
 """`kavka audit run`: the audit trail of a cluster into files, and the questions that they answer."""
 
+import os
 import re
 import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
+from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
 from pathlib import Path
@@ -16,6 +18,7 @@ from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings, Table
 from kavka_audit.report.answers import ORDER
+from kavka_audit.report.summary import summary
 from kavka_audit.run import KEEP_DAYS, PAGE, Files, Outcome, refresh
 from kavka_audit_run.cluster_inventory import Accountant, Accounted
 from kavka_audit_run.destination import Addressing, lake_of, store_of
@@ -38,6 +41,8 @@ BILL_MAX = Decimal(10) ** 12
 QUOTAS = "quotas.yaml"
 SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 """A schema of Spark's own catalog, or of one that is named before it."""
+SUMMARY_FILE = "KAVKA_AUDIT_SUMMARY"
+"""The environment variable that names a file for the weights of the answers: what a pod leaves when it ends."""
 Told = tuple[Outcome, Sequence[str]]
 """The answers, and what the cluster did not tell."""
 
@@ -92,7 +97,18 @@ def _run(asked: TargetOptions, wanted: Wanted) -> int:
     except (CommandError, AdminError, LakeError, EngineError) as error:
         return complain(error)
     print_answers(*told)
+    leave_summary(*told)
     return 0
+
+
+def leave_summary(outcome: Outcome, untold: Sequence[str]) -> None:
+    """Write the weights of the answers where the environment asks for them. The answers do not depend on it."""
+    if not (place := os.environ.get(SUMMARY_FILE)):
+        return
+    try:
+        Path(place).write_text(summary(datetime.now(UTC), outcome.tables, untold, outcome.chains))
+    except OSError as error:
+        say(f"no summary at {place}: {error.strerror}")
 
 
 def print_answers(outcome: Outcome, untold: Sequence[str]) -> None:

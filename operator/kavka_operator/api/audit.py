@@ -11,7 +11,7 @@ from typing import Annotated, ClassVar, Literal
 from pydantic import Field
 
 from kavka_operator.api.external import CaSecret, SecretRef
-from kavka_operator.api.model import Model, Rule
+from kavka_operator.api.model import ListOf, Model, Rule
 from kavka_operator.api.pods import Pod
 from kavka_operator.api.quantity import Quantity
 from kavka_operator.api.resource import Moment
@@ -21,6 +21,7 @@ SPARK_SETTINGS_MAX = 64
 MEMORY_MIN = 1 << 30
 DAY_SECONDS = 24 * 60 * 60
 MESSAGE_LENGTH_MAX = 4096
+ANSWERS_MAX = 64
 
 IMAGE_PATTERN = (
     r"^[a-zA-Z0-9][a-zA-Z0-9._/-]*(:[0-9]+/[a-zA-Z0-9._/-]+)?(:[a-zA-Z0-9_][a-zA-Z0-9._-]*)?(@sha256:[a-f0-9]{64})?$"
@@ -260,6 +261,30 @@ class Audit(Model):
     )
 
 
+class AuditAnswer(Model):
+    """How much the answer to a question weighs."""
+
+    question: str = Field(max_length=200, description="The question.")
+    weight: Literal["wrong", "look", "tidy up", "well", "no data", "told"] = Field(
+        description="wrong: records or entries are missing, or there twice. look: clients are refused or held back, or"
+        " something is new. tidy up: something could go or be set better. no data: nothing was measured. told: an"
+        " account of what was."
+    )
+    rows: int = Field(ge=0, description="The rows of its table.")
+
+
+class AuditSummary(Model):
+    """What a run leaves as its last message: no names, so that whoever sees the cluster may see it."""
+
+    time: Moment = Field(description="When it was written.")
+    answers: ListOf[AuditAnswer] = Field(
+        default=(), max_length=ANSWERS_MAX, description="The answers, the heaviest first."
+    )
+    chains: str | None = Field(
+        default=None, max_length=300, description="Whether the chains of the trail hold, and up to when."
+    )
+
+
 class AnalyticsStatus(Model):
     """The newest run of the analytics."""
 
@@ -270,4 +295,7 @@ class AnalyticsStatus(Model):
     success_time: Moment | None = Field(default=None, description="When a run last succeeded.")
     message: str | None = Field(
         default=None, max_length=MESSAGE_LENGTH_MAX, description="Why it failed, or is refused, and what to do."
+    )
+    summary: AuditSummary | None = Field(
+        default=None, description="What a run said last; the report and the tables have the rest."
     )

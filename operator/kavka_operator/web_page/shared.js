@@ -7,7 +7,7 @@ function make(tag, attributes, ...children) {
   return made;
 }
 
-const MARKS = {good: "\u2713 ", warn: "\u25cb ", bad: "\u2717 "};
+const MARKS = {good: "\u2713 ", warn: "\u25cb ", bad: "\u2717 ", dim: "\u2013 "};
 
 function mark(word, tone) {
   return make("span", {class: "mark " + tone}, MARKS[tone] + word);

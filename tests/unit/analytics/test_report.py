@@ -20,11 +20,13 @@ from kavka_audit.report.number_format import cell, moment, sized
 from kavka_audit.report.page import Beside, page
 from kavka_audit.report.plot import BARS_MAX, plot
 from kavka_audit.report.previous import Previous, read_previous
-from kavka_audit.report.severity import WEIGHTS, weight, weights
+from kavka_audit.report.severity import WEIGHTS, WORDS, weight, weights
+from kavka_audit.report.summary import summary
 from kavka_audit.run import ROWS_READ, refresh
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
+from kavka_operator.api.audit import AuditSummary
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers, chain_of, taken_in
@@ -210,6 +212,25 @@ def test_chains_are_said_to_hold_where_they_were_looked_at(tmp_path: Path) -> No
     assert '<em class="wrong">Damaged chains: 1-7 (flipped at 3).' in page(
         CLUSTER, NOW_MS, found, [], Beside(chains=damaged)
     )
+
+
+def test_a_summary_has_the_weights_and_no_name(tmp_path: Path) -> None:
+    found = answers(tmp_path, busy(), TABLES)
+    now = datetime(2026, 11, 30, 2, tzinfo=UTC)
+    text = summary(now, found, [], Chains({"sound": 2}, (), NOW_MS))
+    assert len(text.encode()) <= 4_000, "the kubelet cuts a message at 4,096 bytes"
+    assert not any(name in text for name in (HOSTILE[:8], "orders", "User:"))
+    told = AuditSummary.decode(json.loads(text))  # what the operator reads
+    assert told.time == now
+    assert told.chains is not None
+    assert told.chains.startswith("2 chains verified until ")
+    assert [line.weight for line in told.answers] == sorted(
+        (line.weight for line in told.answers), key=[*WORDS.values()].index
+    )
+    by_question = {line.question: line for line in told.answers}
+    for name, table in found.items():
+        line = by_question[table.question.title]
+        assert (line.weight, line.rows) == (WORDS[weights(found)[name]], table.count)
 
 
 def test_a_run_says_what_is_new_since_the_one_before(tmp_path: Path) -> None:

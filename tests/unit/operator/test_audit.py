@@ -304,8 +304,10 @@ def test_a_bucket_is_written_to_by_way_of_a_copy_that_goes_with_the_pod() -> Non
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
     assert volumes["data"] == {"name": "data", "emptyDir": {"sizeLimit": "10Gi"}}
     assert scene.api.names("PersistentVolumeClaim") == [f"data-main-nodes-{number}" for number in range(3)]
-    keys = [variable["valueFrom"]["secretKeyRef"] for variable in container["env"][1:]]
-    assert [variable["name"] for variable in container["env"][1:]] == [key["key"] for key in keys]
+    keys = [variable["valueFrom"]["secretKeyRef"] for variable in container["env"] if "valueFrom" in variable]
+    assert [variable["name"] for variable in container["env"] if "valueFrom" in variable] == [
+        key["key"] for key in keys
+    ]
     assert [key["key"] for key in keys] == ["AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN"]
     assert all(key["name"] == "store" and key["optional"] for key in keys), "a run without says what it lacks"
 
@@ -401,9 +403,9 @@ def test_the_status_follows_the_newest_run() -> None:
     assert found["message"] == "BackoffLimitExceeded: it is over"
 
 
-def pod_that_ended(job: str, words: str) -> dict[str, Any]:
-    """The pod of a run that has failed with these words."""
-    ended = {"terminated": {"exitCode": 1, "message": words}}
+def pod_that_ended(job: str, words: str, code: int = 1) -> dict[str, Any]:
+    """The pod of a run that has ended with these words; it has failed, unless the code is 0."""
+    ended = {"terminated": {"exitCode": code, "message": words}}
     return {
         "kind": "Pod",
         "metadata": {"name": f"{job}-x", "labels": {"batch.kubernetes.io/job-name": job}},
@@ -423,6 +425,46 @@ def test_a_run_that_failed_is_told_with_its_last_words() -> None:
     assert status.message.endswith(
         "; ended with code 1: error: /data/audit cannot be written to: No space left on device"
     )
+
+
+SUMMARY = {
+    "time": "2026-11-25T10:00:59Z",
+    "answers": [{"question": "What is missing?", "weight": "wrong", "rows": 2}],
+    "chains": "3 chains verified until 2026-11-25 09:59",
+}
+
+
+def test_what_a_run_leaves_is_told_until_another_run_leaves_something() -> None:
+    scene = scene_of(asked())
+    (container,) = template_of(scene)["spec"]["containers"]
+    assert {"name": "KAVKA_AUDIT_SUMMARY", "value": "/dev/termination-log"} in container["env"]
+
+    def told() -> dict[str, Any] | None:
+        scene.seconds += AN_HOUR
+        status = scene.look().analytics
+        assert status is not None
+        scene.wanted = asked()
+        scene.wanted = scene.wanted.replaced({"status": scene.wanted.status.replaced({"analytics": status})})
+        return status.to_dict().get("summary")
+
+    assert told() is None
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Complete"))
+    scene.api.objects["Pod", "first-x"] = pod_that_ended("first", json.dumps(SUMMARY | {"later": 1}), 0)
+    assert told() == SUMMARY, "a field of a later version is left out"
+    scene.api.place(run("second", "2026-11-25T11:00:00Z", "Failed", "BackoffLimitExceeded"))
+    scene.api.objects["Pod", "second-x"] = pod_that_ended("second", json.dumps(SUMMARY | {"chains": "none"}))
+    assert told() == SUMMARY, "it is of the first, and says when that was"
+
+
+@pytest.mark.parametrize("left", ["", "3 records", "[]", json.dumps(SUMMARY | {"answers": [{"weight": "odd"}]})])
+def test_what_is_no_summary_is_left_alone(left: str) -> None:
+    scene = scene_of(asked())
+    scene.api.place(run("first", "2026-11-25T10:00:00Z", "Complete"))
+    scene.api.objects["Pod", "first-x"] = pod_that_ended("first", left, 0)
+    scene.seconds += AN_HOUR
+    status = scene.look().analytics
+    assert status is not None
+    assert (status.state, status.summary) == ("Succeeded", None)
 
 
 def test_a_run_without_the_file_of_its_user_is_told_with_the_field_and_the_secret() -> None:

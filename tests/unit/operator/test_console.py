@@ -47,7 +47,16 @@ def test_a_cluster_has_its_nodes_by_rack_its_roll_and_what_belongs_to_it() -> No
 def test_the_newest_run_over_the_audit_trail_is_told() -> None:
     told = {"state": "Failed", "startTime": "2026-11-30T02:00:00Z", "message": "it has no room"}
     (found,) = overview([document("KafkaCluster", "main", {"analytics": told})])["clusters"]
-    assert found["audit"] == {**told, "successTime": ""}
+    assert found["audit"] == {**told, "successTime": "", "answers": [], "chains": "", "summaryTime": ""}
+
+
+def test_the_weights_of_answers_are_told() -> None:
+    answers = [{"question": "What is missing?", "weight": "wrong", "rows": 2}]
+    summary = {"time": "2026-11-30T02:00:07Z", "answers": answers, "chains": "3 chains verified"}
+    told = {"state": "Succeeded", "summary": summary}
+    (found,) = overview([document("KafkaCluster", "main", {"analytics": told})])["clusters"]
+    assert found["audit"]["answers"] == answers
+    assert (found["audit"]["chains"], found["audit"]["summaryTime"]) == ("3 chains verified", "2026-11-30T02:00:07Z")
 
 
 def test_topics_that_need_a_look_and_quotas_near_their_limit_come_first() -> None:

@@ -10,6 +10,7 @@ from collections.abc import Iterable, Mapping
 from heapq import nsmallest
 from typing import Any
 
+from kavka_operator.api.audit import ANSWERS_MAX
 from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey, cluster_of, key_of_document
 
@@ -131,7 +132,18 @@ def _audit(analytics: Document) -> Row | None:
     """The row that shows the newest run over the audit trail; None where none is wanted."""
     if not (state := _text(analytics, "state")):
         return None
-    return {"state": state, **{name: _text(analytics, name) for name in ("startTime", "successTime", "message")}}
+    told, summary = ("startTime", "successTime", "message"), part(analytics, "summary")
+    answers = [
+        {"question": _text(line, "question"), "weight": _text(line, "weight"), "rows": _number(line, "rows")}
+        for line in _maps(summary, "answers")
+    ]
+    return {
+        "state": state,
+        **{name: _text(analytics, name) for name in told},
+        "answers": answers[:ANSWERS_MAX],
+        "chains": _text(summary, "chains"),
+        "summaryTime": _text(summary, "time"),
+    }
 
 
 def _topic(document: Document) -> Row:

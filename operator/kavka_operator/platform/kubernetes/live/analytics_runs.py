@@ -5,7 +5,7 @@ CronJob is made first, as all that Spark needs belongs to it; one of another eng
 made again at the next look. The claim is made once, and grows.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -45,7 +45,7 @@ class AnalyticsOf:
     _known: dict[str, Document] = field(default_factory=dict)  # by kind: there is one of each
     _jobs: list[Document] = field(default_factory=list)
     _listed_at: float | None = None
-    _words: dict[str, str] = field(default_factory=dict)  # the last of the newest run that has failed, by its uid
+    _pods: dict[str, Sequence[Document]] = field(default_factory=dict)  # of the newest run that has ended, by its uid
     _is_clean: bool = False  # whether there was nothing when nothing was wanted
 
     def keep(self, cluster: KafkaCluster, bootstrap: str) -> AnalyticsStatus | None:
@@ -71,8 +71,10 @@ class AnalyticsOf:
             if not 400 <= error.status < 500:
                 raise
             return wanted.refused(before, f"spec.audit.analytics: {error}")
-        words = wanted.with_field(asked, self._last_words())
-        return wanted.status_of(before, self._known.get("CronJob", {}), self._jobs, words)
+        end, pods = self._last_pods()
+        words = wanted.with_field(asked, wanted.words_of(pods) if end == "Failed" else "")
+        summary = wanted.summary_of(pods) if end == "Complete" else None
+        return wanted.status_of(before, self._known.get("CronJob", {}), self._jobs, words, summary)
 
     def _provide(self, cluster: KafkaCluster, asked: Analytics, bootstrap: str) -> None:
         """Put right what there is. Raises ApiError and RefusedError."""
@@ -150,12 +152,13 @@ class AnalyticsOf:
             if error.status not in {GONE, CONFLICT}:
                 raise
 
-    def _last_words(self) -> str:
-        """The last words of the newest run, where it has failed; asked for once. Raises ApiError."""
+    def _last_pods(self) -> tuple[str, Sequence[Document]]:
+        """How the newest run has ended, and its pods, which are asked for once. Raises ApiError."""
         run = wanted.newest(self._jobs)
-        if run is None or wanted.ended(run)[0] != "Failed":
-            return ""
-        if uid_of(run) not in self._words:
+        end = wanted.ended(run)[0] if run is not None else ""
+        if run is None or not end:
+            return "", ()
+        if uid_of(run) not in self._pods:
             marks = {"batch.kubernetes.io/job-name": name_of(run)}
-            self._words = {uid_of(run): wanted.words_of(self.bridge.wait(self.api.labelled("Pod", self.key[0], marks)))}
-        return self._words[uid_of(run)]
+            self._pods = {uid_of(run): self.bridge.wait(self.api.labelled("Pod", self.key[0], marks))}
+        return end, self._pods[uid_of(run)]

@@ -5,13 +5,23 @@ need not delete it. The claim belongs to nobody: what was answered stays. The po
 whose Services would otherwise lead to them.
 """
 
+import json
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from typing import Any
 
-from kavka_operator.api.audit import MESSAGE_LENGTH_MAX, Analytics, AnalyticsStatus, AuditS3, AuditVolume
+from kavka_operator.api.audit import (
+    MESSAGE_LENGTH_MAX,
+    Analytics,
+    AnalyticsStatus,
+    AuditS3,
+    AuditSummary,
+    AuditVolume,
+)
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.quantity import spell
 from kavka_operator.api.stored_resources import part
+from kavka_operator.api.validation_errors import InvalidError
 from kavka_operator.platform.certificates.maintenance import TRUSTED, Place
 from kavka_operator.platform.kubernetes.objects import s3_access, spark
 from kavka_operator.platform.kubernetes.objects.containers import last_words
@@ -49,6 +59,8 @@ STORE_FIELDS = (
 )
 """What a run says of a store that it cannot use, and the field that is to be put right."""
 EVICTED = "Evicted"
+SUMMARY_FILE, TERMINATION_LOG = "KAVKA_AUDIT_SUMMARY", "/dev/termination-log"
+"""Where a run leaves its summary: the kubelet makes a message of that file when the container ends."""
 COMMAND_CONFIG = "--command-config"
 POD_VERBS = ("create", "delete", "deletecollection", "get", "list", "watch")
 """What a driver does with the pods of its executors."""
@@ -164,7 +176,7 @@ def _container(cluster: KafkaCluster, analytics: Analytics, image: str, bootstra
         "name": CONTAINER,
         "image": image,
         "args": [*command(cluster, analytics, bootstrap)],
-        "env": [{"name": "HOME", "value": SCRATCH}, *own],
+        "env": [{"name": "HOME", "value": SCRATCH}, {"name": SUMMARY_FILE, "value": TERMINATION_LOG}, *own],
         "resources": {"requests": {"cpu": spark.cpu(size), "memory": memory}, "limits": {"memory": memory}},
         "securityContext": RIGHTS,
         "terminationMessagePolicy": "FallbackToLogsOnError",
@@ -298,9 +310,35 @@ def ended(job: Mapping[str, Any]) -> tuple[str, str]:
 
 
 def status_of(
-    before: AnalyticsStatus | None, cron: Mapping[str, Any], jobs: Sequence[Document], words: str = ""
+    before: AnalyticsStatus | None,
+    cron: Mapping[str, Any],
+    jobs: Sequence[Document],
+    words: str = "",
+    summary: AuditSummary | None = None,
 ) -> AnalyticsStatus:
-    """The status of the analytics. `words` are the last of a run that has failed, where they are known."""
+    """The status of the analytics. `words` are the last of a run that has failed, and `summary` is of one that has
+    succeeded, where they are known.
+    """
+    told = _run_status(before, cron, jobs, words)
+    return told.replaced({"summary": summary or _summary_before(before)})
+
+
+def summary_of(pods: Sequence[Mapping[str, Any]]) -> AuditSummary | None:
+    """What a run that has succeeded left as its last message; None where that is nothing that can be read."""
+    for end in (part(part(container, "state"), "terminated") for pod in pods for container in _containers(pod)):
+        if end.get("exitCode") == 0:
+            with suppress(ValueError, InvalidError):
+                return AuditSummary.decode(json.loads(str(end.get("message") or "")), is_strict=False)
+    return None
+
+
+def _summary_before(before: AnalyticsStatus | None) -> AuditSummary | None:
+    return before.summary if before is not None else None
+
+
+def _run_status(
+    before: AnalyticsStatus | None, cron: Mapping[str, Any], jobs: Sequence[Document], words: str
+) -> AnalyticsStatus:
     told = [str(part(job, "status").get("completionTime") or "") for job in jobs if ended(job)[0] == "Complete"]
     successes = [*told, str(part(cron, "status").get("lastSuccessfulTime") or "")]
     if before is not None and before.success_time is not None:
@@ -325,8 +363,8 @@ def status_of(
 def refused(before: AnalyticsStatus | None, words: str) -> AnalyticsStatus:
     """The status of analytics that cannot be run as they are wanted."""
     start, success = (before.start_time, before.success_time) if before is not None else (None, None)
-    message = " ".join(words.split())[:MESSAGE_LENGTH_MAX]
-    return AnalyticsStatus(state="Refused", start_time=start, success_time=success, message=message)
+    message, summary = " ".join(words.split())[:MESSAGE_LENGTH_MAX], _summary_before(before)
+    return AnalyticsStatus(state="Refused", start_time=start, success_time=success, message=message, summary=summary)
 
 
 def with_field(analytics: Analytics, words: str) -> str:
@@ -356,5 +394,10 @@ def words_of(pods: Sequence[Mapping[str, Any]]) -> str:
     """The last words of the pods of a run; of one that was sent off its machine, why."""
     statuses = [part(pod, "status") for pod in pods]
     sent_off = [f"{EVICTED}: {status.get('message') or ''}" for status in statuses if status.get("reason") == EVICTED]
-    found = [last_words(container) for status in statuses for container in status.get("containerStatuses") or ()]
+    found = [last_words(container) for pod in pods for container in _containers(pod)]
     return next((words for words in (*sent_off, *found) if words), "")
+
+
+def _containers(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
+    """How the containers of a pod stand."""
+    return part(pod, "status").get("containerStatuses") or ()
