@@ -66,7 +66,7 @@ class Coordinators(TransactionCoordinators):
         assert (transactional_id, producer_id, producer_epoch) == ("tx", PRODUCER, 0)
         self.asked.append((places, adds))
         await self.may_answer.wait()
-        if self.code == ErrorCode.COORDINATOR_NOT_AVAILABLE:
+        if self.code in (ErrorCode.COORDINATOR_NOT_AVAILABLE, ErrorCode.CLUSTER_AUTHORIZATION_FAILED):
             raise BrokerError(self.code)
         return dict.fromkeys(places, self.code)
 
@@ -188,6 +188,7 @@ def test_a_partition_has_a_bounded_number_of_open_transactions(tmp_path: Path, v
         (ErrorCode.PRODUCER_FENCED, VERSION, ErrorCode.INVALID_PRODUCER_EPOCH),
         (ErrorCode.CONCURRENT_TRANSACTIONS, VERSION, ErrorCode.NOT_ENOUGH_REPLICAS),
         (ErrorCode.COORDINATOR_NOT_AVAILABLE, VERSION, ErrorCode.NOT_ENOUGH_REPLICAS),
+        (ErrorCode.CLUSTER_AUTHORIZATION_FAILED, ADDS_VERSION, ErrorCode.INVALID_TXN_STATE),
     ],
 )
 def test_batches_that_the_coordinator_refuses_are_not_appended(

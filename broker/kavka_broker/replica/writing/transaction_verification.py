@@ -18,7 +18,8 @@ async def ask_for_verdicts(
     *,
     adds: bool,
 ) -> dict[Place, int]:
-    """The coordinator's error code for each partition. What it cannot be asked is its error for all.
+    """The coordinator's error code for each partition. What it cannot be asked is its error for all, except that
+    the rights of brokers are not told to clients: INVALID_TXN_STATE.
 
     Each question is noted where a marker would end it: one that comes before the append makes the verdict void. The end
     of the transaction before is waited for: without that each transaction would cost its client a round of retries.
@@ -36,7 +37,8 @@ async def ask_for_verdicts(
         try:
             codes = await coordinators.admit(transactional_id, producer_id, epoch, list(asked), adds=adds)
         except BrokerError as error:
-            return dict.fromkeys(asked, error.code)
+            is_broker_refused = error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
+            return dict.fromkeys(asked, ErrorCode.INVALID_TXN_STATE if is_broker_refused else error.code)
         is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
         if not (adds and is_busy) or attempt >= coordinators.attempts_max:
             return codes
