@@ -12,8 +12,9 @@ from kavka_broker.storage.log_state import LogState
 from kavka_broker.storage.producer_snapshot import ProducerSnapshots
 from kavka_broker.storage.producer_walk import ProducerWalk, entry_of, note_batch
 from kavka_broker.storage.segment import Segment
-from kavka_broker.storage.segment_fingerprint import batch_of, fingerprint_of
+from kavka_broker.storage.segment_fingerprint import fingerprint_of
 from kavka_broker.storage.segments import Segments
+from kavka_broker.storage.snapshot_check import are_borne_out
 from kavka_broker.storage.transaction_index import Trust
 
 
@@ -70,20 +71,8 @@ class ProducerFiles:
         return ProducerWalk(known, offset, segments.from_offset(offset))
 
     def bears_out(self, offset: int, producers: list[tuple[int, Producer]]) -> bool:
-        """Whether the batches agree that these are the producers before `offset`, as far as two of them tell."""
-        by_id = dict(producers)
-        ends = [producer.batches[-1].last_offset for producer in by_id.values() if producer.batches]
-        for last in (offset - 1, max(ends, default=offset - 1)):
-            try:
-                header = batch_of(self._segments.from_offset(last)[0], last)
-            except OSError:
-                return False
-            if header is None or header.is_control or (last == offset - 1 and not header.has_producer_id):
-                continue
-            known = by_id.get(header.producer_id)
-            if known is None or not known.batches or known.batches[-1].last_offset != header.last_offset:
-                return False
-        return max(ends, default=-1) < offset
+        """Whether the batches agree that these are the producers before `offset`, as far as the last ones tell."""
+        return are_borne_out(self._segments, offset, producers, self._state.start_offset)
 
     def note(self, header: BatchHeader, batch: memoryview, segment: Segment) -> None:
         """Keep the producers' state up with a batch that is in `segment`, without judging it."""
