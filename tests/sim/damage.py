@@ -14,7 +14,15 @@ from crc32c import crc32c
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import HEADER_BYTES
 from kavka_broker.storage.checkpoints import HIGH_WATERMARKS, LOG_STARTS
-from kavka_broker.storage.file_names import LEADER_EPOCHS, LOG, PARTITION_METADATA, parse_offset_file
+from kavka_broker.storage.file_names import (
+    LEADER_EPOCHS,
+    LOG,
+    OFFSET_INDEX,
+    PARTITION_METADATA,
+    TIME_INDEX,
+    TRANSACTION_INDEX,
+    parse_offset_file,
+)
 from kavka_broker.storage.producer_snapshot import decode
 from tests.sim.history import Place
 from tests.sim.node import Node
@@ -138,7 +146,12 @@ def inode_at(node: Node, path: str) -> SimInode:
 
 
 def index(node: Node, chance: Random, _: Ends) -> str | None:
-    return spoil(node, chance, small_files(node, (".index", ".timeindex")))
+    return spoil(node, chance, small_files(node, (OFFSET_INDEX, TIME_INDEX, TRANSACTION_INDEX)))
+
+
+def transaction_index(node: Node, chance: Random, _: Ends) -> str | None:
+    """Of a segment in which transactions were aborted. `index` has them among others, which are more."""
+    return spoil(node, chance, small_files(node, (TRANSACTION_INDEX,)))
 
 
 def producer_snapshot(node: Node, chance: Random, _: Ends) -> str | None:

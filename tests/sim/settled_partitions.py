@@ -6,6 +6,7 @@ After each step of a node the batches that it has appended are read from the byt
 |---|---|
 | StableIsSettled | the stable offset passes no transaction that is open, or whose marker is above the high watermark |
 | IndexedIsAborted | each entry of an index of aborted transactions has its ABORT marker in the log |
+| AbortedIsIndexed | each transaction of a log that ends with an ABORT marker has its entry |
 | MarkedIsCommitted | a marker that is answered is below the high watermark |
 | MarkedIsTakenOver | where it is one of offsets, the group has taken them over, or dropped them (KAFKA-17507) |
 | CompleteIsMarked | a transaction is complete when all its partitions have answered that they have the marker |
@@ -46,6 +47,8 @@ class Replica:
     ended: list[tuple[int, int]] = field(default_factory=list)  # first offset and marker, as this process has seen them
     markers: dict[int, int] = field(default_factory=dict)  # where the last one has ended, by producer id
     aborts: dict[int, int] = field(default_factory=dict)  # producer id by the offset of its ABORT marker
+    aborted: dict[int, int] = field(default_factory=dict)  # those of them that have ended a transaction
+    looked_at: tuple[int, tuple[Trust, ...]] = 0, ()  # end of the log, and what its indexes were worth
 
     def read(self) -> bool:
         """Take note of what has been appended; whether that was anything."""
@@ -70,6 +73,8 @@ class Replica:
             self.markers[producer_id] = offset
         if marker.kind is ControlType.ABORT:
             self.aborts[offset] = producer_id
+            if first is not None:
+                self.aborted[offset] = producer_id
         if first is not None and not self.is_new:
             self.ended.append((first, offset))
 
@@ -78,15 +83,65 @@ class Replica:
         self.ended = [ended for ended in self.ended if ended[1] >= high_watermark]
         return min([*self.opened.values(), *(first for first, _ in self.ended)], default=None)
 
-    def wrong_entries(self) -> Iterator[str]:
-        """Entries of its indexes that have no marker."""
-        for segment in self.log.segments:
+    def index_problems(self, *, is_sound: bool) -> Iterator[str]:
+        """What its indexes of aborted transactions say that its batches do not, and the reverse where these are sound,
+        if either may have changed. An index that this process has found counts once it is compared.
+        """
+        segments = list(self.log.segments)
+        trusts = tuple(segment.aborted.trust for segment in segments)
+        before, self.looked_at = self.looked_at, (self.log.log_end_offset, trusts)
+        if before == self.looked_at:
+            return
+        self.read()
+        start = self.log.log_start_offset
+        for segment, following in zip(segments, [*segments[1:], None], strict=True):
             if segment.aborted.trust is not Trust.WHOLE:
                 continue
-            for entry in segment.aborted:
-                is_there = entry.last_offset >= self.log.log_start_offset
-                if is_there and self.aborts.get(entry.last_offset) != entry.producer_id:
-                    yield f"{entry}"
+            entries = {entry.last_offset: entry for entry in segment.aborted if entry.last_offset >= start}
+            for offset, entry in entries.items():
+                if self.aborts.get(offset) != entry.producer_id:
+                    yield f"IndexedIsAborted: {entry} has no marker"
+            end = self.log.log_end_offset if following is None else following.base_offset
+            for offset, producer_id in self.aborted.items() if is_sound else ():
+                if max(start, segment.base_offset) <= offset < end and offset not in entries:
+                    yield f"AbortedIsIndexed: the transaction of {producer_id} that {offset} ends has no entry"
+
+
+class AbortedIndexes:
+    """Looks at the indexes of aborted transactions of one partition's replicas, after each step of their node."""
+
+    def __init__(self, simulation: Simulation, place: Place) -> None:
+        self._simulation = simulation
+        self._place = place
+        self._replicas = Replicas()
+
+    def after_step(self, node: Node) -> None:
+        """Read what has been appended, and compare."""
+        partition = node.broker.partitions.get(*self._place) if node.is_serving else None
+        if partition is not None and is_whole(partition):
+            replica = self._replicas.of(node, self._place, partition.log)
+            for problem in replica.index_problems(is_sound=not node.has_flipped):
+                self._simulation.fail(f"{problem} ({node.host}, {partition})")
+
+
+class Replicas:
+    """What is known of each log. One that has been opened again, or cut, is read from its start."""
+
+    def __init__(self) -> None:
+        self._known: dict[tuple[int, Place], Replica] = {}
+
+    def of(self, node: Node, place: Place, log: Any) -> Replica:
+        """The replica that has this log."""
+        replica = self._known.get((node.node_id, place))
+        if replica is None or replica.log is not log or replica.truncations != log.truncations:
+            replica = Replica(log, log.truncations, Appended(log.log_start_offset))
+            self._known[node.node_id, place] = replica
+        return replica
+
+
+def is_whole(partition: Any) -> bool:
+    """Whether the log of a partition is in order."""
+    return not (partition.is_damaged or partition.log.is_failed or partition.log.is_closed)
 
 
 class SettledPartitions:
@@ -98,7 +153,7 @@ class SettledPartitions:
         self.answered = 0
         self._simulation = simulation
         self._places = places
-        self._replicas: dict[tuple[int, Place], Replica] = {}
+        self._replicas = Replicas()
         self._lives: dict[int, int] = {}  # of nodes whose answers are looked at
         self._marked: set[tuple[int, int, Place]] = set()  # by producer id, epoch and partition
         self._decided: dict[tuple[Any, str], Standing] = {}  # by shard and id
@@ -115,24 +170,15 @@ class SettledPartitions:
                 self._simulation.fail(f"CompleteIsMarked: {problem} ({node.host})")
         for place in self._places:
             partition = node.broker.partitions.get(*place)
-            if partition is None or partition.is_damaged or partition.log.is_failed or partition.log.is_closed:
+            if partition is None or not is_whole(partition):
                 continue
-            replica = self._known(node, place, partition.log)
-            was_new = replica.is_new
-            if replica.read() or was_new:
-                for entry in replica.wrong_entries():
-                    self._simulation.fail(f"IndexedIsAborted: {entry} has no marker ({node.host}, {partition})")
+            replica = self._replicas.of(node, place, partition.log)
+            for problem in replica.index_problems(is_sound=not node.has_flipped):
+                self._simulation.fail(f"{problem} ({node.host}, {partition})")
             first, stable = replica.first_unsettled(partition.high_watermark), partition.last_stable_offset
             if first is not None and max(first, partition.log.log_start_offset) < stable:
                 problem = f"{stable} is stable below {partition.high_watermark}, and {first} is not settled"
                 self._simulation.fail(f"StableIsSettled: {problem} ({node.host}, {partition})")
-
-    def _known(self, node: Node, place: Place, log: Any) -> Replica:
-        replica = self._replicas.get((node.node_id, place))
-        if replica is None or replica.log is not log or replica.truncations != log.truncations:
-            replica = Replica(log, log.truncations, Appended(log.log_start_offset))
-            self._replicas[node.node_id, place] = replica
-        return replica
 
     def _incomplete(self, shard: Any) -> Iterator[str]:
         """Transactions that this shard has completed since the last look, and that have no marker somewhere."""
@@ -187,7 +233,7 @@ class SettledPartitions:
         partition = node.broker.partitions.get(*place)
         if partition is None or not partition.is_leader or partition.is_damaged or partition.log.is_closed:
             return
-        replica = self._known(node, place, partition.log)
+        replica = self._replicas.of(node, place, partition.log)
         replica.read()
         offset = replica.markers.get(producer_id)
         if offset is not None and offset >= partition.high_watermark:

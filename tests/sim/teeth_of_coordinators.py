@@ -1,6 +1,6 @@
 """Planted defects of the coordinator of transactions, and of those whom it asks: what others got wrong once."""
 
-from collections.abc import Generator, Iterator
+from collections.abc import Generator, Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -25,11 +25,14 @@ from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType
 from kavka_broker.protocol.records.record import Record
-from kavka_broker.storage import producer_snapshot
+from kavka_broker.storage import producer_snapshot, segment
 from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.cleaning.offset_map import OffsetMap
 from kavka_broker.storage.log_reading import Reader
-from kavka_broker.storage.transaction_index import AbortedTransaction
+from kavka_broker.storage.producer_files import ProducerFiles
+from kavka_broker.storage.producer_walk import ProducerWalk
+from kavka_broker.storage.transaction_index import AbortedTransaction, TransactionIndex, Trust
+from tests.sim import damage
 from tests.sim.teething import Patch, tooth
 
 
@@ -338,8 +341,8 @@ def markers_of_the_first_epoch(patch: Patch) -> None:
 def aborted_of_one_segment(patch: Patch) -> None:
     def aborted_in_first(self: Reader, offset: int, end_offset: int) -> list[AbortedTransaction]:
         found: list[AbortedTransaction] = []
-        for segment in self._segments.from_offset(offset)[:1]:
-            segment.aborted.collect(offset, end_offset, found)
+        for first in self._segments.from_offset(offset)[:1]:
+            first.aborted.collect(offset, end_offset, found)
         return found
 
     patch.setattr(Reader, "aborted_between", aborted_in_first)
@@ -393,3 +396,33 @@ def late_markers_count(patch: Patch) -> None:
         answered(self, owed, {**codes, **dict.fromkeys(late, 0)})
 
     patch.setattr(MarkerSender, "_answered", answered_somehow)
+
+
+# --- the index of aborted transactions -------------------------------------------------------------------------------
+
+
+@tooth("a cut leaves entries of transactions whose marker is gone", "isolate kill", seeds="9",
+       workloads="transactions")  # fmt: skip
+def cuts_leave_entries(patch: Patch) -> None:
+    patch.setattr(TransactionIndex, "truncate", lambda self, offset: None)
+
+
+@tooth("an index of aborted transactions that is found is believed", "damaged_files kill", 5,
+       workloads="coordinated")  # fmt: skip
+def found_indexes_are_believed(patch: Patch) -> None:
+    patch.setattr(damage, "FILES", {"transaction index": damage.transaction_index})
+    patch.setattr(segment, "TRANSACTIONAL_BIT", 0)
+
+
+@tooth("an index that is made again begins with the newest snapshot of producers", "kill_all kill power_loss", 5,
+       workloads="coordinated")  # fmt: skip
+def indexes_begin_with_the_newest_snapshot(patch: Patch) -> None:
+    begun = ProducerFiles._begun
+
+    def begun_late(self: ProducerFiles, snapshot_offsets: Sequence[int] | None = None) -> ProducerWalk:
+        for unindexed in self._segments:
+            if unindexed.aborted.trust is Trust.INCOMPLETE:
+                unindexed.aborted.trust = Trust.WHOLE
+        return begun(self, snapshot_offsets)
+
+    patch.setattr(ProducerFiles, "_begun", begun_late)

@@ -8,6 +8,7 @@ by WriteTxnMarkers. In some seeds the topic is compacted; no two records of it h
 | dirty-read | a read_committed reader was given a value of a transaction that nobody had decided to commit |
 | lost-transaction | a committed value is not among what a read_committed reader gets at the end |
 | stable-offset-back | the last stable offset of one leader epoch fell |
+| IndexedIsAborted, AbortedIsIndexed | an index of aborted transactions is not as the log (`settled_partitions`) |
 """
 
 import asyncio
@@ -37,6 +38,7 @@ from tests.sim.last_batches import LAST_BATCHES_STAY
 from tests.sim.loop import Ended
 from tests.sim.producers import EPOCH_MS, Producer
 from tests.sim.readers import Reader
+from tests.sim.settled_partitions import AbortedIndexes
 from tests.sim.workloads import Workload
 
 TOPIC: Final = "txn"
@@ -228,6 +230,8 @@ class Transactions(Workload):
 
     def clients(self) -> Iterable[Client]:
         self.fates = Fates()
+        if TOPIC not in self.simulation.rules:  # a cleaning takes entries with their records
+            self.simulation.looking.append(AbortedIndexes(self.simulation, PLACE).after_step)
         self._transactors = [self.as_client(Transactor, f"transactor{number}", [PLACE]) for number in range(2)]
         for transactor in self._transactors:
             transactor.fates, transactor.simulation = self.fates, self.simulation
