@@ -69,6 +69,8 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/kafka_own/test_kafka_own.py::test_new_groups": 110,
     "tests/conformance/kafka_own/test_kafka_own.py::test_plain_consumers": 90,
     "tests/conformance/kafka_own/test_kafka_own.py::test_producers": 40,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_rights": 70,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_tools": 90,
     "tests/conformance/kafka_own/test_kafka_own.py::test_transactions": 40,
     "tests/conformance/metadata/test_cordoned.py": 41,
     "tests/conformance/metadata/test_exchange.py": 28,
@@ -82,6 +84,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/transactions/test_bad_input_agrees.py": 20,
     "tests/conformance/registry/test_real_registry.py": 25,
     "tests/conformance/transactions/test_connect.py": 20,
+    "tests/conformance/transactions/test_lost_coordinator.py": 25,
     "tests/conformance/transactions/test_prepared_answers.py": 28,
     "tests/conformance/transactions/test_writers.py": 65,
     # A server of its own, and Spark.

@@ -21,6 +21,7 @@ class OwnTests:
 
 
 CLIENTS: Final = "org.apache.kafka.clients"
+TOOLS: Final = "org.apache.kafka.tools"
 TIERED: Final = "org.apache.kafka.server.log.remote.metadata.storage"
 NEW: Final = "metadata.version before 3.9, with which Kavka does not start"
 OWN_KEYS: Final = "looks each config up among Apache Kafka's keys, and Kavka has keys of its own"
@@ -33,6 +34,7 @@ FIRST_TARGET: Final = "wants epoch 3; Kavka is in 4 by choice: a target that ass
 A_JAVA_CLASS: Final = "has the broker load a class of Java"
 OF_JMX: Final = "reads metrics of the broker in the same JVM"
 NO_TIERS: Final = "tiered storage, which Kavka refuses"
+A_TEXT: Final = "compares the text of an error"
 OF_CONNECTIONS: Final = "reads a limit of connections in the broker's socket server"
 
 STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
@@ -145,8 +147,25 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
         OwnTests(
             "kafka.server.ConsumerProtocolMigrationTest",
             20,
-            {"testOnlineMigrationWithNonEmptyUserDataInAssignment ": "compares the text of an error"},
+            {"testOnlineMigrationWithNonEmptyUserDataInAssignment ": A_TEXT},
         ),
+    ),
+    "tools": (
+        OwnTests(f"{TOOLS}.BrokerApiVersionsCommandTest", 2),
+        OwnTests(f"{TOOLS}.ClusterToolTest", 15),
+        OwnTests(f"{TOOLS}.DeleteRecordsCommandTest", 6),
+        OwnTests(
+            f"{TOOLS}.GetOffsetShellTest",
+            21,
+            {r"testGetOffsetsBy(Earliest|Latest)(Local|Tiered)Spec .*\[2\]": NO_TIERS},
+        ),
+        OwnTests(f"{TOOLS}.GroupsCommandTest", 30),
+        OwnTests(f"{TOOLS}.LogDirsCommandTest", 8),
+    ),
+    "rights": (
+        OwnTests(f"{CLIENTS}.consumer.SaslPlainPlaintextConsumerTest", 6),
+        OwnTests(f"{TOOLS}.AclCommandTest", 21),
+        OwnTests(f"{TOOLS}.UserScramCredentialsCommandTest", 3),
     ),
     "new groups": (
         OwnTests("kafka.server.ConsumerGroupHeartbeatRequestTest", 18),

@@ -74,6 +74,14 @@ def test_groups(tmp_path: Path) -> None:
     play("groups", tmp_path)
 
 
+def test_tools(tmp_path: Path) -> None:
+    play("tools", tmp_path)
+
+
+def test_rights(tmp_path: Path) -> None:
+    play("rights", tmp_path)
+
+
 def test_each_class_of_the_jars_is_named_once() -> None:
     named = [*(one.name for one in CLASSES), *ABSENT, *NOT_PLAYED]
     assert sorted(set(named)) == sorted(named)

@@ -30,8 +30,14 @@ final class ClusterShape {
         return isStandalone || initialVoters != null;
     }
 
+    /** Whether clients and brokers log in, and brokers have rules. */
     boolean isSecured() {
         return nodes.brokerListenerProtocol().name.startsWith("SASL");
+    }
+
+    /** Whether controllers have rules. Where brokers do not log in to them, they let each request through. */
+    boolean isQuorumSecured() {
+        return nodes.controllerListenerProtocol().name.startsWith("SASL");
     }
 
     SecurityProtocol protocol(boolean ofControllers) {

@@ -48,7 +48,7 @@ final class NodeProperties {
         List<String> listeners = new ArrayList<>();
         if (node.isBroker) listeners.add(outside + "://localhost:" + node.port);
         if (node.isController) listeners.add(inside + "://localhost:" + node.controllerPort);
-        if (node.kit.shape.isSecured())
+        if (node.isBroker && node.kit.shape.isSecured() || node.isController && node.kit.shape.isQuorumSecured())
             Logins.addTo(found, nodes.brokerListenerName(), nodes.controllerListenerName());
         found.putIfAbsent("listener.security.protocol.map", String.format("%s:%s,%s:%s", outside,
             nodes.brokerListenerProtocol().name, inside, nodes.controllerListenerProtocol().name));
