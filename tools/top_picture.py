@@ -28,6 +28,7 @@ from kavka_operator.kafka.broker_metrics import (
     ClientKey,
     Page,
     QuotaFigures,
+    ShareFigures,
 )
 from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
 from kavka_top.app import Top
@@ -97,6 +98,7 @@ def look(number: int, *, has_pages: bool = True) -> Look:
             "billing": _group("Stable", ends, "payments", 0, members=("billing-1", "billing-2", "billing-3")),
             "lake": _group("Stable", ends, "clicks", 9_000 + 2_400 * number, members=("lake-writer",)),
             "backtest": _group("Empty", dict.fromkeys(ends, 4_000), "orders", 0, members=()),
+            "emails": _share_group(ends, number),
         },
         log_dirs={node: LogDirs(dict.fromkeys(ends, 730 * MIB), 0.41 + 0.23 * node) for node in NODES},
         pages={str(node): _page(node, number) for node in NODES} if has_pages else {},
@@ -134,6 +136,12 @@ def _group(state: str, ends: dict[tuple[str, int], int], topic: str, lag: int, *
     return Group(state, "classic", tuple((name, "10.0.3.7") for name in members), committed)
 
 
+def _share_group(ends: dict[tuple[str, int], int], number: int) -> Group:
+    starts = {key: end for key, end in ends.items() if key[0] in {"orders", "payments"}}
+    lags = {key: 30 * number if key[0] == "payments" else 0 for key in starts}
+    return Group("Stable", "share", (("mailer-1", "10.0.3.8"), ("mailer-2", "10.0.3.9")), starts, lags)
+
+
 def _page(node: int, number: int) -> Page:
     clients = {
         key: ClientFigures(
@@ -155,7 +163,11 @@ def _page(node: int, number: int) -> Page:
     totals = {CONNECTIONS: 41.0 + node, WAITING: float(node == 2), RECEIVED: received, SENT: sent}
     topics_in = {"orders": 5.3 * MIB * 2 * number, "payments": 0.6 * MIB * 2 * number, "clicks": 2.0 * MIB * number}
     topics_out = {"orders": 9.1 * MIB * 2 * number, "payments": 0.6 * MIB * 2 * number, "clicks": 40.0 * MIB * number}
-    return Page(node, clients, quotas, topics_in, topics_out, totals)
+    shares = {
+        ("emails", "orders"): ShareFigures(0.0, 0.0, 0.0),
+        ("emails", "payments"): ShareFigures(4.0 * number + node, 8.0 * number, float(number // 5)),
+    }
+    return Page(node, clients, quotas, topics_in, topics_out, totals, shares)
 
 
 def _wave(number: int) -> float:

@@ -25,7 +25,8 @@ def delete(target: Target, name: str, *, is_dry: bool) -> int:
             client.delete(name)
     finally:
         client.close()
-    say(f"group {name} deleted{' (dry run)' if is_dry else ''}, with {len(group.committed)} committed offsets")
+    offsets = "start offsets" if group.is_share else "committed offsets"
+    say(f"group {name} deleted{' (dry run)' if is_dry else ''}, with {len(group.committed)} {offsets}")
     return 0
 
 
@@ -38,6 +39,10 @@ def reset(target: Target, options: Namespace) -> int:
         if name not in groups and not options.topic:
             raise CommandError(f"there is no group {name}; with --topic one is made")
         group = groups.get(name, Group("", "", (), {}))
+        if group.is_share:
+            raise CommandError(
+                f"{name} is a share group; kafka-share-groups.sh --reset-offsets moves its start offsets"
+            )
         moves = _moves(client, group, options)
         if not is_dry:
             _check_is_idle(name, group)

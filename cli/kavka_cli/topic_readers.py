@@ -57,14 +57,14 @@ def as_text(found: TopicReaders) -> str:
 
 
 def reader_rows(found: TopicReaders) -> Iterator[list[str]]:
-    """A line for each group that has committed an offset of the topic."""
+    """A line for each group that has an offset in the topic. A share group has the lag of its isolation level."""
     yield ["GROUP", "STATE", "MEMBERS", "LAG READ_UNCOMMITTED", "LAG READ_COMMITTED"]
     keys = {partition.key for partition in found.partitions}
     for name, group in sorted(found.groups.items()):
-        committed = {key: offset for key, offset in group.committed.items() if key in keys}
-        if committed:
+        part = group.part(keys)
+        if part.committed:
             members = units.UNKNOWN if group.members is None else str(len(group.members))
-            lags = [units.exact(_lag(committed, ends)) for ends in (found.ends, found.stable)]
+            lags = [units.exact(part.total_lag(ends)) for ends in (found.ends, found.stable)]
             yield [units.printable(name), group.state, members, *lags]
 
 
@@ -84,9 +84,3 @@ def partition_rows(found: TopicReaders) -> Iterator[list[str]]:
 def _holder(transaction: OpenTransaction) -> str:
     age = "" if transaction.open_seconds is None else f", {units.seconds(transaction.open_seconds)}"
     return f"{units.printable(transaction.name)} ({transaction.state or 'no coordinator knows it'}{age})"
-
-
-def _lag(committed: Ends, ends: Ends) -> int | None:
-    if not committed.keys() <= ends.keys():
-        return None
-    return sum(max(0, ends[key] - offset) for key, offset in committed.items())

@@ -9,7 +9,7 @@ from kavka_top.model import History, total
 from kavka_top.sheet import Order, Sheet, Tone
 
 HELP = (
-    ("1 – 6, tab", "another view"),
+    ("1 – 7, tab", "another view"),
     ("↑ ↓  j k", "another row; also page up and down, home, end, g, G"),
     ("enter", "all of a row, also what this screen has no room for"),
     ("/", "show only rows with these words; !word: without it"),
@@ -28,6 +28,7 @@ MEANINGS = (
     ("HELD", "time for which connections are held, at the busiest broker"),
     ("OPEN", "since a transaction began; without a coordinator, since its last record"),
     ("HELD BACK", "records before which readers with read_committed wait, in one partition"),
+    ("OLDEST", "age of the oldest record that a share group is not done with"),
     ("not told", "neither Kafka's API nor a metrics page tells it"),
 )
 KEYS = (

@@ -1,12 +1,13 @@
-"""`kavka groups`: the consumer groups of a cluster, of any Kafka too, with how far they are behind.
+"""`kavka groups`: the groups of a cluster, of any Kafka too, with how far they are behind.
 
+Metrics pages of Kavka tell of share groups also how old their oldest record is, and what came again or was given up.
 With `--reset-to` a group begins elsewhere, with `--delete` it is gone; else the command only reads.
 """
 
 import json
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from kavka_cli.group_changes import delete, groups_of, reset
@@ -16,33 +17,32 @@ from kavka_cli.target import Target, add_target, find_target, target_options
 from kavka_operator.api.printer_columns import aligned
 from kavka_operator.domain import units
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.broker_metrics import ShareFigures, read_pages, shares_of, together
 from kavka_operator.kafka.offsets_and_lag import Ends, Group, Onlooker
 
-HELP = "List the consumer groups of a cluster, of any Kafka too, with members and lag; reset or delete one."
+HELP = "List the groups of a cluster, of any Kafka too, with members and lag; reset or delete one."
+SHARE_COLUMNS = ("OLDEST", "REDELIVERED", "ARCHIVED")
 
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """The groups, and the ends of the partitions that they have committed offsets of."""
+    """The groups, the ends of the partitions that they have offsets of, and what metrics pages tell of share groups, by
+    group and topic.
+    """
 
     groups: Mapping[str, Group]
     ends: Ends
+    shares: Mapping[tuple[str, str], ShareFigures] = field(default_factory=dict)
 
-    def lag(self, group: Group, key: tuple[str, int]) -> int | None:
-        """The records of a partition behind the committed offset; None where its end is not known."""
-        return max(0, self.ends[key] - group.committed[key]) if key in self.ends else None
-
-    def total_lag(self, group: Group) -> int | None:
-        """The lag over all partitions; None where that of one is not known."""
-        lags = [self.lag(group, key) for key in group.committed]
-        known = [lag for lag in lags if lag is not None]
-        return sum(known) if len(known) == len(lags) else None
+    def figures(self, name: str) -> ShareFigures:
+        """Return what metrics pages tell of a share group in all topics."""
+        return together(figures for (group, _), figures in self.shares.items() if group == name)
 
 
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of `kavka groups`."""
     add_state_directory(parser)
-    add_target(parser, has_pages=False)
+    add_target(parser)
     words = "Only this group, partition by partition; may be given more than once."
     parser.add_argument("--group", "-g", action="append", default=[], metavar="GROUP", help=words)
     words = (
@@ -94,22 +94,32 @@ def _check(options: Namespace) -> None:
 
 
 def group_rows(found: Groups) -> Iterator[list[str]]:
-    """A line for each group."""
-    yield ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG"]
+    """A line for each group; where one is a share group, with what metrics pages tell of those."""
+    has_shares = any(group.is_share for group in found.groups.values())
+    yield ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG", *(SHARE_COLUMNS if has_shares else ())]
     for name, group in found.groups.items():
         topics = {topic for topic, _ in group.committed}
         members = units.UNKNOWN if group.members is None else str(len(group.members))
-        yield [name, group.kind, group.state, members, str(len(topics)), units.exact(found.total_lag(group))]
+        lag = units.exact(group.total_lag(found.ends))
+        shared = _share_cells(found.figures(name)) if group.is_share else [""] * len(SHARE_COLUMNS)
+        yield [name, group.kind, group.state, members, str(len(topics)), lag, *(shared if has_shares else ())]
+
+
+def _share_cells(figures: ShareFigures) -> list[str]:
+    oldest = units.UNKNOWN if figures.oldest_seconds is None else units.seconds(figures.oldest_seconds)
+    counts = (figures.redelivered, figures.archived)
+    return [oldest, *(units.exact(None if count is None else round(count)) for count in counts)]
 
 
 def partition_rows(found: Groups) -> Iterator[list[str]]:
-    """A line for each partition with a committed offset."""
-    yield ["GROUP", "TOPIC", "PARTITION", "COMMITTED", "END", "LAG"]
+    """A line for each partition with a committed offset, or with the start offset of a share group."""
+    kinds = {"START" if group.is_share else "COMMITTED" for group in found.groups.values()}
+    yield ["GROUP", "TOPIC", "PARTITION", " OR ".join(sorted(kinds)), "END", "LAG"]
     for name, group in found.groups.items():
         for (topic, index), offset in sorted(group.committed.items()):
             key = topic, index
             end = units.exact(found.ends.get(key))
-            yield [name, topic, str(index), units.exact(offset), end, units.exact(found.lag(group, key))]
+            yield [name, topic, str(index), units.exact(offset), end, units.exact(group.lag(key, found.ends))]
 
 
 def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
@@ -122,18 +132,33 @@ def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
             "members": None
             if group.members is None
             else [{"clientId": client_id, "host": host} for client_id, host in group.members],
-            "lag": found.total_lag(group),
+            "lag": group.total_lag(found.ends),
+            "share": [
+                {"topic": topic, **_share_document(figures)}
+                for (of, topic), figures in sorted(found.shares.items())
+                if of == name
+            ]
+            if group.is_share
+            else None,
             "partitions": [
                 {
                     "topic": topic,
                     "partition": index,
-                    "committedOffset": offset,
+                    "startOffset" if group.is_share else "committedOffset": offset,
                     "endOffset": found.ends.get((topic, index)),
-                    "lag": found.lag(group, (topic, index)),
+                    "lag": group.lag((topic, index), found.ends),
                 }
                 for (topic, index), offset in sorted(group.committed.items())
             ],
         }
+
+
+def _share_document(figures: ShareFigures) -> dict[str, float | None]:
+    return {
+        "oldestRecordSeconds": figures.oldest_seconds,
+        "redelivered": figures.redelivered,
+        "archived": figures.archived,
+    }
 
 
 def _groups(target: Target, names: set[str]) -> Groups:
@@ -143,6 +168,7 @@ def _groups(target: Target, names: set[str]) -> Groups:
         groups = groups_of(client, names)
         committed = {key for group in groups.values() for key in group.committed}
         wanted = [partition for partition in client.members().partitions if partition.key in committed]
-        return Groups(groups, client.ends(wanted))
+        pages = read_pages(target.urls) if any(group.is_share for group in groups.values()) else {}
+        return Groups(groups, client.ends(wanted), shares_of(pages.values()))
     finally:
         client.close()

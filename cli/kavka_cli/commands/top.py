@@ -16,10 +16,11 @@ if TYPE_CHECKING:
     from kavka_top.sources import ClusterSource
 
 HELP = (
-    "Watch clients, topics, groups, quotas, nodes and transactions of a cluster, of any Kafka too; `?` shows the keys."
+    "Watch clients, topics, groups, quotas, nodes, transactions and share groups of a cluster, of any Kafka too; `?`"
+    " shows the keys."
 )
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
-VIEW_NAMES = ("clients", "topics", "groups", "quotas", "nodes", "transactions")
+VIEW_NAMES = ("clients", "topics", "groups", "quotas", "nodes", "transactions", "shares")
 
 
 def add_options(parser: ArgumentParser) -> None:

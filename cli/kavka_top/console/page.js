@@ -1,5 +1,5 @@
 const PAGE_ROWS = 50, RETRY_MS = 5000, TABLES_MAX = 200;
-const VIEWS = [["topics", "Topics"], ["groups", "Groups"], ["clients", "Clients"], ["quotas", "Quotas"],
+const VIEWS = [["topics", "Topics"], ["groups", "Groups"], ["shares", "Share groups"], ["clients", "Clients"], ["quotas", "Quotas"],
   ["nodes", "Nodes"], ["transactions", "Transactions"], ["access", "Users & ACLs"], ["roll", "Roll"], ["audit", "Audit"]];
 const ASKED = {access: "access", audit: "audit"};  // views that are asked for by themselves, and are not live
 const STATE_MS = 1000, STATES_MAX = 60;

@@ -9,7 +9,7 @@ from kavka_operator.domain import units
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.broker_metrics import TOPIC_IN, TOPIC_OUT
-from kavka_operator.kafka.offsets_and_lag import Ends, Group
+from kavka_operator.kafka.offsets_and_lag import Group
 from kavka_top.console.documents import Document, facts
 from kavka_top.model import History, Look, total
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
@@ -231,8 +231,7 @@ def readers(history: History, topic: str) -> Sheet:
 
 def _part(group: Group, topic: str) -> Group:
     """The group with what it has committed of a topic alone."""
-    committed = {key: offset for key, offset in group.committed.items() if key[0] == topic}
-    return Group(group.state, group.kind, group.members, committed)
+    return group.part([key for key in group.committed if key[0] == topic])
 
 
 def _reader_row(look: Look, name: str, group: Group) -> Row:
@@ -242,15 +241,9 @@ def _reader_row(look: Look, name: str, group: Group) -> Row:
             cells.name(name),
             Cell(group.state, group.state) if group.state else UNTOLD,
             cells.number(len(group.members)) if group.members is not None else UNTOLD,
-            cells.number(_lag(group.committed, look.ends)),
+            cells.number(group.total_lag(look.ends or {})),
         ),
     )
-
-
-def _lag(committed: Ends, ends: Ends | None) -> int | None:
-    if ends is None or not committed.keys() <= ends.keys():
-        return None
-    return sum(max(0, ends[key] - offset) for key, offset in committed.items())
 
 
 def members(group: Group) -> Sheet:
@@ -266,21 +259,20 @@ def members(group: Group) -> Sheet:
 def offsets(history: History, name: str) -> Sheet:
     """The sheet of the partitions that a group has committed offsets of."""
     group = (history.now.groups or {}).get(name)
-    committed = group.committed if group is not None else {}
     before = (history.before.groups or {}).get(name) if history.before is not None else None
-    then = before.committed if before is not None else {}
-    rows = [_offset_row(history, key, offset, then.get(key)) for key, offset in sorted(committed.items())]
+    keys = sorted(group.committed) if group is not None else []
+    rows = [_offset_row(history, key, group, before) for key in keys if group is not None]
     return Sheet("offsets", OFFSETS, tuple(rows), 4)
 
 
-def _offset_row(history: History, key: tuple[str, int], offset: int, before: int | None) -> Row:
-    end = (history.now.ends or {}).get(key)
-    end_then = (history.before.ends or {}).get(key) if history.before is not None else None
-    behind = None if end is None else max(0, end - offset)
-    growth = None
-    if end is not None and end_then is not None and before is not None and history.seconds:
-        growth = ((end - offset) - (end_then - before)) / history.seconds
-    growing = cells.number(growth, units.change, awaited=history.before is None and end is not None)
+def _offset_row(history: History, key: tuple[str, int], group: Group, before: Group | None) -> Row:
+    offset, end = group.committed[key], (history.now.ends or {}).get(key)
+    behind, growth = group.lag(key, history.now.ends or {}), None
+    if before is not None and history.before is not None and key in before.committed:
+        behind_then = before.lag(key, history.before.ends or {})
+        if behind is not None and behind_then is not None and history.seconds:
+            growth = (behind - behind_then) / history.seconds
+    growing = cells.number(growth, units.change, awaited=history.before is None and behind is not None)
     return Row(
         f"{key[0]}\0{key[1]:06}",  # in the order of their numbers
         (

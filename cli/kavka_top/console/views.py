@@ -18,6 +18,7 @@ NEW: Final = "new"
 TITLES: Final[Mapping[str, str]] = {
     "topics": "Topics",
     "groups": "Groups",
+    "shares": "Share groups",
     "clients": "Clients",
     "quotas": "Quotas",
     "nodes": "Nodes",
@@ -50,6 +51,8 @@ def _links(sheet: Sheet, cluster: str, view: str) -> dict[str, tuple[str, ...]]:
     """The places that rows lead to: of topics and groups their own, of clients what explains their limits."""
     if view in {"topics", "groups"}:
         return {row.key: (cluster, view, row.key) for row in sheet.rows}
+    if view == "shares":
+        return {row.key: (cluster, "groups", row.key.partition("\0")[0]) for row in sheet.rows}
     if view == "quotas":
         return {row.key: (cluster, view, row.key.partition("\0")[0]) for row in sheet.rows if "=" in row.key}
     if view == "clients":
@@ -89,7 +92,7 @@ def _group(history: History, cluster: str, name: str) -> Document:
     return {
         "facts": sheets.group_facts(history, name, group),
         "sheets": [
-            sheet_document(offsets, "Committed offsets", links),
+            sheet_document(offsets, "Start offsets" if group.is_share else "Committed offsets", links),
             sheet_document(sheets.members(group), "Members"),
         ],
     }

@@ -8,6 +8,7 @@ from kavka_top.views.clients import clients
 from kavka_top.views.groups import groups
 from kavka_top.views.nodes import nodes
 from kavka_top.views.quotas import quotas
+from kavka_top.views.shares import shares
 from kavka_top.views.topics import topics
 from kavka_top.views.transactions import transactions
 
@@ -20,4 +21,5 @@ VIEWS: dict[str, View] = {
     "quotas": quotas,
     "nodes": nodes,
     "transactions": transactions,
+    "shares": shares,
 }

@@ -1,9 +1,7 @@
 """Groups: how far behind the ends of the logs they are, and whether that grows."""
 
-from collections.abc import Mapping
-
 from kavka_operator.domain import units
-from kavka_operator.kafka.offsets_and_lag import Ends, Group
+from kavka_operator.kafka.offsets_and_lag import Group
 from kavka_top.model import History, Look
 from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_top.views import cells
@@ -20,7 +18,6 @@ COLUMNS = (
     Column("TREND", is_sorting=False, rank=4),
 )
 TONES = {"Stable": Tone.GOOD, "Empty": Tone.FAINT, "Dead": Tone.BAD}
-Offsets = Mapping[tuple[str, int], int]
 
 
 def groups(history: History) -> Sheet:
@@ -32,17 +29,11 @@ def groups(history: History) -> Sheet:
 
 
 def lag(look: Look | None, name: str) -> int | None:
-    """Records behind the ends of the logs that a group has not committed; None where an end is not told."""
+    """Records behind the ends of the logs that a group is yet to read; None where an end is not told."""
     group = (look.groups or {}).get(name) if look is not None else None
-    if look is None or group is None or look.ends is None:
+    if look is None or group is None or (look.ends is None and not group.is_share):
         return None
-    return _lag(group.committed, look.ends)
-
-
-def _lag(committed: Offsets, ends: Ends) -> int | None:
-    if not committed.keys() <= ends.keys():
-        return None
-    return sum(max(0, ends[key] - offset) for key, offset in committed.items())
+    return group.total_lag(look.ends or {})
 
 
 def _row(history: History, name: str, group: Group) -> Row:

@@ -56,10 +56,14 @@ OF_QUOTA = {  # with the field of `QuotaFigures`
     "kavka_quota_observed_usage": "observed_usage",
     "kavka_quota_observed_throttled_seconds_total": "observed_seconds",
 }
+SHARE_RECORDS = "kavka_share_group_records_total"
+SHARE_EVENTS = ("redelivered", "archived")
+SHARE_OLDEST = "kavka_share_group_oldest_record_seconds"
 WANTED = (
     *(*RATES, *OTHER_RATES, *OTHER_LIMITS, BYTES, LIMIT, THROTTLED, DEMAND),
     *(TOPIC_IN, TOPIC_OUT, RECEIVED, SENT, CONNECTIONS, WAITING, BROKER),
     *OF_QUOTA,
+    *(SHARE_RECORDS, SHARE_OLDEST),
 )
 
 
@@ -102,8 +106,23 @@ class QuotaFigures:
 
 
 @dataclass(slots=True)
+class ShareFigures:
+    """The figures of one share group in one topic, of the partitions that a broker leads and members fetch from.
+
+    `redelivered` and `archived` count since the broker began to serve the group; the age of the oldest record that the
+    group is not done with is 0 where none waits.
+    """
+
+    oldest_seconds: float | None = None
+    redelivered: float | None = None
+    archived: float | None = None
+
+
+@dataclass(slots=True)
 class Page:
-    """The figures of one broker's metrics page. Quotas stand by the words for their entity and their kind."""
+    """The figures of one broker's metrics page. Quotas stand by the words for their entity and their kind, shares by
+    group and topic.
+    """
 
     node: int | None = None
     clients: dict[ClientKey, ClientFigures] = field(default_factory=dict)
@@ -111,11 +130,36 @@ class Page:
     topics_in: dict[str, float] = field(default_factory=dict)
     topics_out: dict[str, float] = field(default_factory=dict)
     totals: dict[str, float] = field(default_factory=dict)
+    shares: dict[tuple[str, str], ShareFigures] = field(default_factory=dict)
 
     def client(self, labels: Mapping[str, str], kind: str) -> ClientFigures:
         """The figures of a client, new where it was not named before."""
         key = ClientKey(labels.get("user", ""), labels.get("client_id", ""), kind)
         return self.clients.setdefault(key, ClientFigures())
+
+
+def shares_of(pages: Iterable[Page]) -> dict[tuple[str, str], ShareFigures]:
+    """The figures of share groups by group and topic, over these pages: sums, and the greatest age."""
+    found: dict[tuple[str, str], list[ShareFigures]] = {}
+    for page in pages:
+        for key, figures in page.shares.items():
+            found.setdefault(key, []).append(figures)
+    return {key: together(parts) for key, parts in found.items()}
+
+
+def together(parts: Iterable[ShareFigures]) -> ShareFigures:
+    """The figures of a share group over several parts of it: sums, and the greatest age."""
+    found = list(parts)
+    return ShareFigures(
+        _join(max, (part.oldest_seconds for part in found)),
+        _join(sum, (part.redelivered for part in found)),
+        _join(sum, (part.archived for part in found)),
+    )
+
+
+def _join(join: Callable[[list[float]], float], values: Iterable[float | None]) -> float | None:
+    told = [value for value in values if value is not None]
+    return join(told) if told else None
 
 
 def growth(now: ClientFigures, before: ClientFigures | None, seconds: float) -> float | None:
@@ -177,6 +221,8 @@ def read_page(text: str) -> Page:
             page.totals[name] = page.totals.get(name, 0.0) + value
         elif name in OF_QUOTA:
             _note_quota(page, name, labels, value)
+        elif name in {SHARE_RECORDS, SHARE_OLDEST}:
+            _note_share(page, name, labels, value)
         elif name == BROKER:
             page.node = int(labels["node_id"])
     return page
@@ -202,6 +248,14 @@ def _note_limit(client: ClientFigures, labels: Mapping[str, str], limit: float) 
 def _note_quota(page: Page, name: str, labels: Mapping[str, str], value: float) -> None:
     key = labels.get("entity", ""), labels.get("quota_type", "")
     setattr(page.quotas.setdefault(key, QuotaFigures()), OF_QUOTA[name], value)
+
+
+def _note_share(page: Page, name: str, labels: Mapping[str, str], value: float) -> None:
+    figures = page.shares.setdefault((labels.get("group", ""), labels.get("topic", "")), ShareFigures())
+    if name == SHARE_OLDEST:
+        figures.oldest_seconds = value
+    elif (event := labels.get("event")) in SHARE_EVENTS:
+        setattr(figures, event, value)
 
 
 def _samples(text: str) -> Iterator[tuple[str, Mapping[str, str], float]]:

@@ -138,7 +138,7 @@ class Examiner(Onlooker):
 
     def _groups(self) -> list[Group] | None:
         return [
-            Group(name, found.state, None if found.members is None else len(found.members), found.committed)
+            Group(name, found.state, None if found.members is None else len(found.members), found.committed, found.lags)
             for name, found in self.groups().items()
         ]
 

@@ -3,8 +3,8 @@
 Each question stands for itself: a cluster that refuses one may answer the others.
 """
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Container, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import kafka.errors
@@ -19,10 +19,12 @@ from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.roll_survey import partitions_of, quorum_of
+from kavka_operator.kafka.share_groups import ShareGroup, describe_share_groups
 from kavka_operator.kafka.transactions import open_transactions
 from kavka_operator.kafka.users import rules_of
 
 READ_UNCOMMITTED, READ_COMMITTED = 0, 1
+SHARE = "share"
 CALLBACK = "client.quota.callback.class"
 Ends = Mapping[tuple[str, int], int]
 NOT_NOW = {
@@ -43,12 +45,39 @@ class Members:
 
 @dataclass(frozen=True, slots=True)
 class Group:
-    """A consumer group. `members` is None where DescribeGroups does not tell, as of groups of KIP-848."""
+    """A group that reads. `members` is None where the coordinator does not tell them, as DescribeGroups does not tell
+    those of KIP-848. Of a share group `committed` are the start offsets, and `lags` what its coordinator counts: some
+    records behind the start are done. `lags` is None of other groups, and where the coordinator refuses.
+    """
 
     state: str
     kind: str
     members: tuple[tuple[str, str], ...] | None  # client id and host
     committed: Mapping[tuple[str, int], int]
+    lags: Mapping[tuple[str, int], int] | None = None
+
+    @property
+    def is_share(self) -> bool:
+        return self.kind.lower() == SHARE
+
+    def lag(self, key: tuple[str, int], ends: Ends) -> int | None:
+        """Return the records of a partition that the group is yet to read; None where that is not known."""
+        if self.is_share:
+            return None if self.lags is None else self.lags.get(key)
+        return max(0, ends[key] - self.committed[key]) if key in ends else None
+
+    def total_lag(self, ends: Ends) -> int | None:
+        """Return the lag over all partitions; None where that of one is not known."""
+        if self.is_share and self.lags is None:
+            return None
+        lags = [self.lag(key, ends) for key in self.committed]
+        known = [lag for lag in lags if lag is not None]
+        return sum(known) if len(known) == len(lags) else None
+
+    def part(self, keys: Container[tuple[str, int]]) -> "Group":
+        """Return the group as it reads these partitions alone."""
+        committed = {key: offset for key, offset in self.committed.items() if key in keys}
+        return replace(self, committed=committed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,14 +142,19 @@ class Onlooker(KafkaClient):
         return found
 
     def groups(self) -> dict[str, Group]:
-        """Every group that commits offsets."""
+        """Every group, with the offsets that it has committed; share groups with their start offsets."""
         with in_words("describe the groups"):
             listed = {group["group_id"]: group for group in self._client.list_groups()}
-            if not listed:
-                return {}
-            described = self._client.describe_groups(sorted(listed))
-            committed = self._client.list_group_offsets(sorted(listed))
-        return {name: _group(listed[name], described.get(name), committed.get(name, {})) for name in sorted(listed)}
+            others = sorted(name for name in listed if not _is_share(listed[name]))
+            described = self._client.describe_groups(others) if others else {}
+            committed = self._client.list_group_offsets(others) if others else {}
+            shares = describe_share_groups(self._send, sorted(listed.keys() - set(others)))
+        return {
+            name: _share_group(listed[name], shares[name])
+            if name in shares
+            else _group(listed[name], described.get(name), committed.get(name, {}))
+            for name in sorted(listed)
+        }
 
     def transactions(
         self, brokers: Iterable[int], partitions: Iterable[SeenPartition], ends: Ends, stable: Ends
@@ -162,6 +196,16 @@ def _asks_ends(partitions: Sequence[SeenPartition], moment: int, isolation_level
         by_topic.setdefault(partition.topic, []).append(asked)
     topics = [wanted(name=name, partitions=asked) for name, asked in by_topic.items()]
     return ListOffsetsRequest(replica_id=-1, isolation_level=isolation_level, topics=topics)
+
+
+def _is_share(listed: Mapping[str, Any]) -> bool:
+    return str(listed.get("group_type") or "").lower() == SHARE
+
+
+def _share_group(listed: Mapping[str, Any], told: ShareGroup) -> Group:
+    state = listed.get("group_state", "") if told.state is None else told.state
+    lags = None if told.starts is None else told.lags
+    return Group(state, str(listed["group_type"]), told.members, told.starts or {}, lags)
 
 
 def _group(listed: Mapping[str, Any], described: Mapping[str, Any] | None, committed: Mapping[Any, Any]) -> Group:

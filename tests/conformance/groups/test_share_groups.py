@@ -1,5 +1,6 @@
 """Share groups (KIP-932) with Apache Kafka's programs: share consumers, kafka-share-groups and kafka-dump-log."""
 
+import json
 import re
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -15,6 +16,7 @@ from tests.support.both import running_both
 from tests.support.nodes import cluster
 from tests.support.programs import kafka_tool
 from tests.support.servers import Server
+from tests.unit.operator.person import run
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -81,6 +83,9 @@ def test_javas_share_consumers_share_a_partition(start: Callable[..., Server], n
         eventually("all records are read", lambda: len(consumers.read_by_all()) >= produced)
         eventually("all records are accepted", lambda: lag_of(server.bootstrap, name) == ["0"])
         assert sorted(consumers.read_by_all()) == list(range(produced)), "each record once"
+        (told,) = json.loads(kavka_groups(server.bootstrap, "--group", name, "--output", "json"))["groups"]
+        assert (told["type"].lower(), told["state"], len(told["members"]), told["lag"]) == ("share", "Stable", 2, 0)
+        assert told["partitions"][0]["startOffset"] == produced
     finally:
         consumers.end()
 
@@ -117,7 +122,20 @@ def story(bootstrap: str, directory: Path) -> dict[str, list[list[str]]]:
         "delete": ["--delete", "--group", "g"],
         "deleted": ["--list"],
     }
-    return {name: lines_of(share_groups(bootstrap, *arguments)) for name, arguments in steps.items()}
+    said: dict[str, list[list[str]]] = {}
+    for name, arguments in steps.items():
+        said[name] = lines_of(share_groups(bootstrap, *arguments))
+        if name == "moved":
+            said["kavka groups"] = lines_of(kavka_groups(bootstrap))
+            assert said["kavka groups"][1][:6] == ["g", "share", "Empty", "0", "1", "60"]
+    return said
+
+
+def kavka_groups(bootstrap: str, *arguments: str) -> str:
+    """What `kavka groups` prints of any Kafka."""
+    code, said = run("groups", "--bootstrap", bootstrap, *arguments)
+    assert code == 0, said
+    return said
 
 
 def test_a_leader_that_dies_loses_no_record(tmp_path: Path, name: str) -> None:

@@ -6,6 +6,7 @@ from kavka_cli.commands import groups, topics
 from kavka_cli.commands.groups import Groups
 from kavka_cli.commands.topics import Topics
 from kavka_operator.domain.observed import SeenPartition
+from kavka_operator.kafka.broker_metrics import ShareFigures
 from kavka_operator.kafka.offsets_and_lag import Group
 
 PARTITIONS = (
@@ -96,3 +97,44 @@ def test_programs_read_the_lag_of_a_group() -> None:
     etl, new = groups.as_documents(GROUPS)
     assert (etl["lag"], etl["members"]) == (10, [{"clientId": "app", "host": "10.0.0.1"}])
     assert (new["lag"], new["members"]) == (None, None)
+    assert (etl["share"], etl["partitions"][0]["committedOffset"]) == (None, 9)
+
+
+SHARED = Groups(
+    {
+        "etl": GROUPS.groups["etl"],
+        "mails": Group("Stable", "Share", (("app", "h"),), {("orders", 0): 100}, {("orders", 0): 30}),
+        "secret": Group("Empty", "Share", None, {}),
+    },
+    FOUND.ends,
+    {("mails", "orders"): ShareFigures(75.0, 4, 1), ("mails", "flights"): ShareFigures(0.0, 2, 0)},
+)
+
+
+def test_share_groups_have_the_lag_of_their_coordinator_and_what_metrics_pages_tell() -> None:
+    head, *rows = groups.group_rows(SHARED)
+    assert head == ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG", "OLDEST", "REDELIVERED", "ARCHIVED"]
+    assert rows == [
+        ["etl", "Classic", "Stable", "1", "2", "10", "", "", ""],
+        ["mails", "Share", "Stable", "1", "1", "30", "75 s", "6", "1"],
+        ["secret", "Share", "Empty", "?", "0", "?", "?", "?", "?"],
+    ]
+
+
+def test_partitions_of_a_share_group_have_start_offsets() -> None:
+    head, *rows = groups.partition_rows(SHARED)
+    assert head[3] == "COMMITTED OR START"
+    assert rows[-1] == ["mails", "orders", "0", "100", "1,510", "30"]
+    assert next(groups.partition_rows(Groups({"mails": SHARED.groups["mails"]}, {})))[3] == "START"
+
+
+def test_programs_read_what_is_told_of_a_share_group() -> None:
+    _, mails, secret = groups.as_documents(SHARED)
+    assert mails["share"] == [
+        {"topic": "flights", "oldestRecordSeconds": 0.0, "redelivered": 2, "archived": 0},
+        {"topic": "orders", "oldestRecordSeconds": 75.0, "redelivered": 4, "archived": 1},
+    ]
+    assert mails["partitions"] == [
+        {"topic": "orders", "partition": 0, "startOffset": 100, "endOffset": 1_510, "lag": 30}
+    ]
+    assert (secret["lag"], secret["members"], secret["share"]) == (None, None, [])

@@ -154,6 +154,14 @@ def test_a_producer_without_a_coordinator_hangs_once_no_timeout_can_be_that_long
     assert codes(replace(away, transactions=[hanging(901.0)])) == {"offline", "not-read"}
 
 
+def test_a_share_group_lags_as_its_coordinator_says_and_is_never_out_of_range() -> None:
+    idle = Group("shared", "Empty", 0, {ORDERS: 10}, {ORDERS: 0})
+    assert codes(with_group(idle)) == set()
+    (found,) = judge(with_group(replace(idle, lags={ORDERS: 7})))
+    assert (found.code, found.evidence) == ("group-without-members", "shared (lag 7)")
+    assert codes(with_group(replace(idle, committed={ORDERS: 500}))) == set()
+
+
 def test_what_a_transaction_holds_back_is_in_the_evidence() -> None:
     (found,) = judge(ILLS["stable-offset-held"])
     assert found.evidence == "orders-0 (20,000 records, by t, open 30 s)"

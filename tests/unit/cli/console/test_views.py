@@ -48,7 +48,7 @@ def test_every_cluster_is_a_row_also_one_that_does_not_answer(history: History) 
     }
     (sheet,) = clusters_view(found)["sheets"]
     main = cells(sheet, NAME)
-    assert (main["Brokers"], main["Topics"], main["Partitions"], main["Groups"]) == ("3", "4", "92", "3")
+    assert (main["Brokers"], main["Topics"], main["Partitions"], main["Groups"]) == ("3", "4", "92", "4")
     assert (main["State"], main["Under-replicated"], main["Offline"]) == ("under-replicated", "3", "0")
     assert main["Records/s"] == "264k"
     assert [cells(sheet, name)["State"] for name in ("old", "new", "away")] == [
@@ -61,7 +61,7 @@ def test_every_cluster_is_a_row_also_one_that_does_not_answer(history: History) 
 
 
 def test_each_view_is_that_of_kavka_top_in_words_of_a_page(history: History) -> None:
-    assert list(TITLES) == ["topics", "groups", "clients", "quotas", "nodes", "transactions"]
+    assert list(TITLES) == ["topics", "groups", "shares", "clients", "quotas", "nodes", "transactions"]
     assert set(TITLES) == set(VIEWS)
     for view in VIEWS:
         shown = json.loads(json.dumps(cluster_view(history, NAME, view, None), allow_nan=False))
@@ -94,7 +94,8 @@ def test_a_topic_has_its_partitions_and_the_groups_that_read_it(history: History
         "Records/s": "516", "Size": "", "State": "in sync",
     }  # fmt: skip
     assert cells(readers, "billing") == {"Group": "billing", "State": "Stable", "Members": "3", "Lag": "0"}
-    assert [row["link"] for row in readers["rows"]] == [[NAME, "groups", "billing"]]
+    assert [row["link"] for row in readers["rows"]] == [[NAME, "groups", name] for name in ("emails", "billing")]
+    assert cells(readers, "emails")["Lag"] == "360", "the coordinator of a share group counts it"
 
 
 def test_a_group_has_its_offsets_and_members(history: History) -> None:

@@ -8,9 +8,12 @@ from kavka_operator.kafka.broker_metrics import (
     WANTED,
     ClientFigures,
     ClientKey,
+    Page,
     QuotaFigures,
+    ShareFigures,
     fetch_page,
     read_page,
+    shares_of,
     url_of,
 )
 
@@ -33,6 +36,10 @@ kavka_quota_limit{{entity="client id \"etl\"",quota_type="produce"}} 1000
 kavka_quota_usage{{entity="client id \"etl\"",quota_type="produce"}} 990
 kavka_quota_shares{{entity="client id \"etl\"",quota_type="produce"}} 1
 kavka_quota_throttled_seconds_total{{entity="client id \"etl\"",quota_type="produce"}} 1.25
+kavka_share_group_oldest_record_seconds{{group="mails",topic="orders"}} 3.5
+kavka_share_group_records_total{{group="mails",topic="orders",event="redelivered"}} 4
+kavka_share_group_records_total{{group="mails",topic="orders",event="archived"}} 1
+kavka_share_group_records_total{{group="mails",topic="orders",event="else"}} 9
 kavka_something_else{{text="{{{{{{"}} NaN
 """
 
@@ -48,6 +55,15 @@ def test_a_page_tells_clients_quotas_topics_and_totals() -> None:
     assert page.quotas == {('client id "etl"', "produce"): QuotaFigures(1000, 990, 1, 1.25)}
     assert (page.topics_in, page.topics_out) == ({"orders": 70}, {})
     assert page.totals == {CONNECTIONS: 7}
+    assert page.shares == {("mails", "orders"): ShareFigures(3.5, 4, 1)}
+
+
+def test_figures_of_a_share_group_add_up_over_brokers_and_what_none_tells_stays_unknown() -> None:
+    one, other = (
+        Page(1, shares={("g", "t"): ShareFigures(9.0, 1)}),
+        Page(2, shares={("g", "t"): ShareFigures(4.0)}),
+    )
+    assert shares_of([one, other, Page(3)]) == {("g", "t"): ShareFigures(9.0, 1, None)}
 
 
 def test_a_page_of_something_else_tells_nothing() -> None:

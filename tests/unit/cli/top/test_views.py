@@ -8,7 +8,7 @@ from kavka_broker.core.quota.entity import DEFAULT, Entity, IpEntity
 from kavka_cli.commands.top import VIEW_NAMES
 from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
-from kavka_operator.kafka.broker_metrics import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures
+from kavka_operator.kafka.broker_metrics import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures, ShareFigures
 from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
 from kavka_top.model import LOOKS_MAX, History, Look
 from kavka_top.sheet import Sheet, Tone
@@ -121,6 +121,60 @@ def test_the_lag_of_a_group_and_whether_it_grows() -> None:
     unknown = look(14.0, ends={}, groups={"g": replace(group, members=None)})
     row = table(VIEWS["groups"](history(before, unknown)))["g"]
     assert (row["LAG"], row["MEMBERS"]) == ("not told", "not told")
+
+
+MAILS = Group("Stable", "Share", (("mailer", "h"),), {("orders", 0): 5, ("orders", 1): 5}, {("orders", 0): 3})
+
+
+def test_the_lag_of_a_share_group_is_what_its_coordinator_counts() -> None:
+    whole = replace(MAILS, lags={("orders", 0): 3, ("orders", 1): 4})
+    looks = [look(at, groups={"mails": whole}, ends={("orders", 0): 900, ("orders", 1): 900}) for at in (10.0, 12.0)]
+    assert table(VIEWS["groups"](history(*looks)))["mails"]["LAG"] == "7"
+    assert table(VIEWS["shares"](history(*looks)))["mails\0orders"]["LAG"] == "7"
+    partly = look(14.0, groups={"mails": MAILS}, ends={})
+    assert table(VIEWS["groups"](history(partly)))["mails"]["LAG"] == "not told"
+    refused = look(14.0, groups={"mails": Group("Stable", "share", None, {})}, ends={})
+    assert table(VIEWS["groups"](history(refused)))["mails"]["LAG"] == "not told", "it is not 0"
+
+
+def test_a_share_group_has_a_row_for_each_topic_with_what_pages_tell() -> None:
+    def pages(redelivered: float) -> dict[str, Page]:
+        figures = ShareFigures(75.0, redelivered, 2.0)
+        return {
+            "1": Page(1, shares={("mails", "orders"): figures, ("new", "clicks"): ShareFigures(2.0, 0.0, 0.0)}),
+            "2": Page(2, shares={("mails", "orders"): replace(figures, oldest_seconds=5.0, archived=1.0)}),
+        }
+
+    looks = [look(at, pages=pages(count), groups={"mails": MAILS}) for at, count in ((10.0, 4.0), (12.0, 8.0))]
+    found = table(VIEWS["shares"](history(*looks)))
+    row = found["mails\0orders"]
+    assert (row["STATE"], row["MEMBERS"], row["LAG"]) == ("Stable", "1", "not told")
+    assert (row["OLDEST"], row["REDELIVERED/S"], row["ARCHIVED"]) == ("75 s", "4", "3")
+    assert (found["new\0clicks"]["STATE"], found["new\0clicks"]["OLDEST"]) == ("not told", "2 s")
+    assert table(VIEWS["shares"](history(looks[0])))["mails\0orders"]["REDELIVERED/S"] == "…"
+    assert VIEWS["shares"](history(looks[0])).note == ""
+
+
+def test_without_pages_a_share_group_has_its_lag_and_the_rest_is_not_told() -> None:
+    told = look(
+        10.0,
+        groups={
+            "mails": replace(MAILS, lags=dict.fromkeys(MAILS.committed, 2)),
+            "new": Group("Empty", "share", (), {}, {}),
+        },
+    )
+    sheet = VIEWS["shares"](history(told))
+    found = table(sheet)
+    assert list(found) == ["mails\0orders", "new\0"]
+    assert [found["mails\0orders"][title] for title in ("LAG", "OLDEST", "REDELIVERED/S", "ARCHIVED")] == [
+        "4",
+        "not told",
+        "not told",
+        "not told",
+    ]
+    assert "--metrics" in sheet.note
+    assert VIEWS["shares"](history(look(1.0, groups={}))).note == "", "there is nothing to ask for"
+    assert VIEWS["shares"](history(look(1.0))).note == "this cluster does not tell its groups"
 
 
 def test_limits_by_keys_of_kavka_have_the_unit_of_the_key_that_they_are_about() -> None:
