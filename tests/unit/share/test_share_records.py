@@ -9,13 +9,15 @@ from hypothesis import strategies as st
 
 from kavka_broker.core.share import share_records
 from kavka_broker.core.share.packed_batches import PackedBatches
-from kavka_broker.core.share.share_records import ShareSnapshotKey, Snapshot, frame, read
+from kavka_broker.core.share.share_records import ShareSnapshotKey, ShareUpdateKey, Snapshot, frame, read, read_parts
+from kavka_broker.core.share.share_states import ShareStates
 from kavka_broker.core.share.state_batches import StateBatch, combine
 from kavka_broker.protocol.coordinator_records import frame_key, frame_value
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.messages.share import share_snapshot_value as messages
+from kavka_broker.protocol.messages.share import share_update_value as updates
 
-KEY = ShareSnapshotKey("g", bytes(16), 3)
+KEY, UPDATE_KEY = ShareSnapshotKey("g", bytes(16), 3), ShareUpdateKey("g", bytes(16), 3)
 batches = st.lists(
     st.builds(
         lambda first, size, state, count: StateBatch(first, first + size, state, count),
@@ -75,13 +77,62 @@ def test_tagged_fields_of_a_later_release_are_passed_over() -> None:
     assert list(found[1].batches) == [batch]
 
 
+orders = st.lists(
+    st.builds(
+        lambda first, size, state, count: StateBatch(first, first + size, state, count),
+        st.integers(0, 40),
+        st.integers(0, 9),
+        st.sampled_from([0, 2, 4]),
+        st.integers(0, 3),
+    ),
+    max_size=12,
+)
+
+
+@given(orders, orders, st.integers(-1, 30), st.booleans(), st.integers(1, 5), st.integers(1, 5))
+def test_the_parts_of_records_give_the_state_of_the_whole(
+    known: list[StateBatch], written: list[StateBatch], start: int, is_tidy: bool, part: int, checked: int
+) -> None:
+    rows = combine(known, max(start, 0)) if is_tidy else known
+    snapshot = messages.ShareSnapshotValue(4, 1, 2, start, 3, 5, 6, [messages.StateBatch(*row) for row in rows])
+    update = updates.ShareUpdateValue(4, 3, start, 7, [updates.StateBatch(*row) for row in written])
+    log = [(frame_key(KEY), frame_value(snapshot)), (frame_key(UPDATE_KEY), frame_value(update))]
+    whole, parted = ShareStates(500), ShareStates(500)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(share_records, "BATCHES_PER_PART_MAX", part)
+        patch.setattr(share_records, "BATCHES_CHECKED_MAX", checked)
+        for offset, (key, value) in enumerate(log):
+            record = read(key, value)
+            assert record is not None
+            whole.replay(*record, offset, 8)
+            parts = [some for some in read_parts(key, value) if some is not None]
+            assert all(len(getattr(content, "state_batches", ())) <= part for _, content in parts)
+            for number, some in enumerate(parts):
+                parted.replay(*some, offset, 8, goes_on=number > 0)
+            assert parted.by_key == whole.by_key
+            assert parted.size_bytes == whole.size_bytes
+
+
+def test_what_has_fields_of_a_later_release_is_one_part_and_an_unknown_record_none() -> None:
+    _, value = frame((KEY, Snapshot(1, 1, 1, 0, -1, 0, 0, PackedBatches.of([StateBatch(3, 9, 2, 1)]))))
+    assert value is not None
+    tagged = value[:-2] + b"\1\5\1x" + b"\0"
+    assert list(read_parts(frame_key(KEY), tagged)) == [read(frame_key(KEY), tagged)]
+    assert list(read_parts(frame_key(KEY), None)) == [(KEY, None)]
+    assert list(read_parts(b"\0\7", value)) == []
+
+
 @given(st.binary(max_size=90), st.booleans())
 def test_any_bytes_raise_only_protocol_violations(garbage: bytes, is_snapshot: bool) -> None:
     key = frame_key(KEY) if is_snapshot else struct.pack(">h", 1) + garbage
     with contextlib.suppress(ProtocolViolation):
         read(key, b"\0\0" + garbage)
     with contextlib.suppress(ProtocolViolation):
+        list(read_parts(key, b"\0\0" + garbage))
+    with contextlib.suppress(ProtocolViolation):
         read(garbage, garbage)
+    with contextlib.suppress(ProtocolViolation):
+        list(read_parts(garbage, garbage))
 
 
 def test_a_snapshot_is_put_together_without_an_object_for_each_batch(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,10 +1,11 @@
 """Reading a partition of `__share_group_state` as its new leader: snapshots and updates, in the order of the log."""
 
 import asyncio
+from collections.abc import Iterator
 from typing import Final
 
 from kavka_broker.coordinator.led_partition import LoadablePartition
-from kavka_broker.core.share.share_records import read
+from kavka_broker.core.share.share_records import BATCHES_CHECKED_MAX, ShareUpdateValue, read_parts
 from kavka_broker.core.share.share_states import ShareStates
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import split_batches
@@ -13,6 +14,10 @@ from kavka_broker.protocol.records.record import Record, read_records
 SLICE_BYTES_MAX: Final = 64 * 1024
 REPLAY_COST: Final = 20_000
 """The cost of a record beside the bytes of the state that it changes, which are copied."""
+BATCH_COST: Final = 10_000
+"""The cost of a batch that is merged into a state."""
+CHECK_COST: Final = BATCHES_CHECKED_MAX * 250
+"""The cost of looking at batches that are taken over as they are."""
 COST_PER_SLICE_MAX: Final = 200 * REPLAY_COST
 """Slices of this size take a few milliseconds."""
 
@@ -30,11 +35,12 @@ async def load(partition: LoadablePartition, states: ShareStates) -> int:
         for part in chunk.parts:
             for header, batch in split_batches(part):
                 for record in () if header.is_control else read_records(batch):
-                    work += REPLAY_COST + replay(record, states)
                     count += 1
-                    if work >= COST_PER_SLICE_MAX:
-                        work = 0
-                        await asyncio.sleep(0)
+                    for cost in replay(record, states):
+                        work += cost
+                        if work >= COST_PER_SLICE_MAX:
+                            work = 0
+                            await asyncio.sleep(0)
                 offset = header.next_offset
         if offset == before:
             break
@@ -42,14 +48,19 @@ async def load(partition: LoadablePartition, states: ShareStates) -> int:
     return count
 
 
-def replay(record: Record, states: ShareStates) -> int:
-    """Take over a record of the log, and return how many bytes its state has; one of an unknown kind is passed over.
+def replay(record: Record, states: ShareStates) -> Iterator[int]:
+    """Take over a record of the log, a part a step, each with its cost; one of an unknown kind is passed over.
     Raises ProtocolViolation.
     """
+    goes_on = False
     try:
-        found = read(record.key or b"", record.value)
+        for part in read_parts(record.key or b"", record.value):
+            if part is None:
+                yield CHECK_COST
+                continue
+            batches = len(part[1].state_batches) if isinstance(part[1], ShareUpdateValue) else 0
+            copied = states.replay(*part, record.offset, record.timestamp, goes_on=goes_on)
+            goes_on = True
+            yield REPLAY_COST + BATCH_COST * batches + copied
     except ProtocolViolation as problem:
         raise ProtocolViolation(f"offset {record.offset}: {problem}") from None
-    if found is None:
-        return 0
-    return states.replay(*found, record.offset, record.timestamp)

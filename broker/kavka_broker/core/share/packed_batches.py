@@ -33,10 +33,16 @@ class PackedBatches:
     def __iter__(self) -> Iterator[StateBatch]:
         return map(StateBatch._make, _ROW.iter_unpack(self.rows))
 
-    def is_combined(self, start_offset: int) -> bool:
-        """Whether these are batches from an offset on in order and without overlaps, none like the one it touches."""
+    def is_combined(self, start_offset: int, low: int = 0, high: int | None = None) -> bool:
+        """Whether these are batches from an offset on in order and without overlaps, none like the one it touches. With
+        `low` and `high` the batches of these numbers are looked at, as those of lower numbers are known to be.
+        """
         end, state = start_offset, (-1, -1)
-        for first, last, *of_batch in _ROW.iter_unpack(self.rows):
+        if low:
+            _, last, *of_batch = _ROW.unpack_from(self.rows, (low - 1) * ROW_BYTES)
+            end, state = last + 1, (of_batch[0], of_batch[1])
+        rows = self.rows[low * ROW_BYTES : None if high is None else high * ROW_BYTES]
+        for first, last, *of_batch in _ROW.iter_unpack(rows):
             if not end <= first <= last or (first == end and tuple(of_batch) == state):
                 return False
             end, state = last + 1, (of_batch[0], of_batch[1])

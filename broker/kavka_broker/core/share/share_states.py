@@ -181,8 +181,18 @@ class ShareStates:
 
     # --- the log ------------------------------------------------------------------------------------------------
 
-    def replay(self, key: Message, value: Snapshot | ShareUpdateValue | None, offset: int, timestamp_ms: int) -> int:
-        """Take over a record of the log. Returns how many bytes of batches its state has."""
+    def replay(
+        self,
+        key: Message,
+        value: Snapshot | ShareUpdateValue | None,
+        offset: int,
+        timestamp_ms: int,
+        *,
+        goes_on: bool = False,
+    ) -> int:
+        """Take over a record of the log, or a part of one, which `goes_on` after the first. Returns how many bytes of
+        batches its state has.
+        """
         match key, value:
             case ShareSnapshotKey(), None:
                 self._forget(_key(key))
@@ -195,7 +205,9 @@ class ShareStates:
                         value.snapshot_epoch, 0, 0, UNSET, UNSET, PackedBatches(), snapshot_offset=offset
                     )
                 merged = _merged(known, value)
-                return self._put(_key(key), replace(merged, updates=known.updates + 1, written_ms=timestamp_ms))
+                if not goes_on:
+                    merged = replace(merged, updates=known.updates + 1, written_ms=timestamp_ms)
+                return self._put(_key(key), merged)
             case _:
                 pass  # a tombstone of an update means nothing
         return 0
