@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.coordinator.groups import classic_groups
 from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group import image as image_module
 from kavka_broker.core.group.join import Join
@@ -130,6 +131,25 @@ def test_ids_that_nobody_joins_with_take_room_and_give_way() -> None:
         newcomer = join(world, group_id="new", name="new", session_ms=100_000)
         world.advance(20)
         assert (more.result().error_code, newcomer.result().error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+
+    play(scenario)
+
+
+def test_a_member_that_takes_no_more_lets_no_id_be_forgotten(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The groups of a log may take more than the bound of today."""
+
+    async def scenario() -> None:
+        world = World(initial_rebalance_delay_ms=0)
+        member = join(world, session_ms=100_000)
+        world.advance(20)
+        assert (member.result().error_code, sync(world, "m").result().error_code) == (ErrorCode.NONE, ErrorCode.NONE)
+        join(world, group_id="other", name="waits", session_ms=100_000, asks_for_id=True)
+        monkeypatch.setattr(classic_groups, "MEMBERS_BYTES_MAX", 0)
+        assert world.shard.classics.room_bytes < 0
+        again = join(world, "m", session_ms=100_000)
+        world.advance(20)
+        assert again.result().error_code == ErrorCode.NONE
+        assert list(world.shard.image.groups["other"].pending) == ["waits"]
 
     play(scenario)
 

@@ -284,6 +284,7 @@ def test_altered_offsets_take_the_room_that_is_there() -> None:
     assert world.alter("t", 0, 1, room_bytes=100) is ErrorCode.GROUP_MAX_SIZE_REACHED
     assert (world.groups, world.asked) == ({}, [])
     assert world.alter("t", 0, 1, room_bytes=10_000) is ErrorCode.NONE
+    assert world.alter("t", 0, 1, room_bytes=-1) is ErrorCode.NONE, "it takes no more than before"
 
 
 def test_a_group_begins_with_offsets_that_an_operator_sets() -> None:

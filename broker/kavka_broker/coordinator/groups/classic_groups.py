@@ -14,7 +14,7 @@ from kavka_broker.coordinator.groups.offset_expiration import GROUP_IN_OFFSETS
 from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.coordinator.led_partition import LedPartition
 from kavka_broker.coordinator.pacing import Pacing
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
+from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX, has_room_for
 from kavka_broker.core.group import membership
 from kavka_broker.core.group.effects import Effects, Persist, Respond, Start, Stop, TimerName
 from kavka_broker.core.group.image import GroupImage
@@ -117,8 +117,10 @@ class ClassicGroups:
             self._image.check_room(group_id)
             group = self._image.groups[group_id] = ClassicGroup(group_id)
         if not effects:
-            if self._make_room(group, growth_bytes(group, command)):
-                join(group, command, self._settings, self._clock.now_ms(), effects, self.room_bytes)
+            growth = growth_bytes(group, command)
+            if self._make_room(group, growth):
+                has_space = has_room_for(growth, self.room_bytes)
+                join(group, command, self._settings, self._clock.now_ms(), effects, has_space=has_space)
             else:
                 code = ErrorCode.COORDINATOR_LOAD_IN_PROGRESS
                 effects.answer(command.token, JoinGroupResponse(error_code=code, member_id=command.member_id))
@@ -129,7 +131,7 @@ class ClassicGroups:
         """Forget ids that nobody has joined with where a member finds no room beside them, first those of the groups
         that were given one the longest ago. So many at a time: False where the member is to come again for more.
         """
-        if growth <= self.room_bytes or growth > MEMBERS_BYTES_MAX:
+        if has_room_for(growth, self.room_bytes) or growth > MEMBERS_BYTES_MAX:
             return True
         left = IDS_FORGOTTEN_MAX
         for group_id in list(islice(self._image.with_ids, IDS_FORGOTTEN_MAX)):
@@ -262,7 +264,7 @@ class ClassicGroups:
         """Raises COORDINATOR_NOT_AVAILABLE for assignments that find no room, so that the members come again."""
         growth = sum(len(member.assignment) for member in value.members)
         growth -= sum(len(member.assignment) for member in group.members.values())
-        if growth > max(self.room_bytes, 0):
+        if not has_room_for(growth, self.room_bytes):
             problem = f"other groups of the partition take the {MEMBERS_BYTES_MAX} bytes that members may take"
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, problem)
 

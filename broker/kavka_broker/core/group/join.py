@@ -12,7 +12,6 @@ one that repeats a join whose answer it lost gets the same answer again.
 from dataclasses import dataclass
 from itertools import islice
 
-from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
 from kavka_broker.core.group.checks import member_of, require_alive
 from kavka_broker.core.group.effects import Effects, Respond, TimerKind, Token
 from kavka_broker.core.group.rebalance import (
@@ -56,11 +55,12 @@ def join(
     settings: GroupSettings,
     now_ms: int,
     effects: Effects,
-    room_bytes: int = MEMBERS_BYTES_MAX,
+    *,
+    has_space: bool = True,
 ) -> None:
-    """Let the member join, or answer with an error. `room_bytes` is what this and other groups may grow by."""
+    """Let the member join, or answer with an error. `has_space` says whether the group may take `growth_bytes` more."""
     try:
-        check(group, command, settings, room_bytes)
+        check(group, command, settings, has_space=has_space)
         if command.member_id:
             join_again(group, command, settings, now_ms, effects)
         else:
@@ -70,11 +70,11 @@ def join(
         effects.answer(command.token, JoinGroupResponse(error_code=error.code, member_id=member_id))
 
 
-def check(group: ClassicGroup, command: Join, settings: GroupSettings, room_bytes: int) -> None:
+def check(group: ClassicGroup, command: Join, settings: GroupSettings, *, has_space: bool) -> None:
     """Check that the member may join this group now. Raises BrokerError."""
     if not settings.session_timeout_min_ms <= command.session_timeout_ms <= settings.session_timeout_max_ms:
         raise BrokerError(ErrorCode.INVALID_SESSION_TIMEOUT)
-    if not has_room(group, command, settings.members_max) or growth_bytes(group, command) > max(room_bytes, 0):
+    if not (has_space and has_room(group, command, settings.members_max)):
         group.pending.pop(command.member_id, None)
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED)
     require_alive(group)

@@ -8,6 +8,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from kavka_broker.core.consumer_group.heartbeat import NO_ROOM
+from kavka_broker.core.consumer_group.settings import has_room_for
 from kavka_broker.core.consumer_group.subscribed_topics import Described, Topics
 from kavka_broker.core.share_group import state_partitions
 from kavka_broker.core.share_group.heartbeat import ShareChange
@@ -40,7 +41,7 @@ def alter(group: ShareGroup, wanted: Named, room_bytes: int) -> ShareChange:
     if not wanted:
         return ShareChange()
     states = state_partitions.begin(group.states, wanted)
-    if size_of(states) - size_of(group.states) > room_bytes:
+    if not has_room_for(size_of(states) - size_of(group.states), room_bytes):
         raise BrokerError(ErrorCode.GROUP_MAX_SIZE_REACHED, NO_ROOM)
     change = _changed(group, states)
     return replace(change, initialize=wanted, state_epoch=group.epoch)
