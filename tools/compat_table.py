@@ -83,7 +83,10 @@ NOTES = """\
   START-OFFSET of kafka-share-groups may be ahead of Apache Kafka's, and is there before the first acknowledgement if
   the partition ever had a record, when Apache Kafka has none; the lag is the same. A batch that is larger than
   share.partition.max.record.locks is delivered in parts. After an unclean election of a partition, records that take
-  the offsets of lost ones may count as delivered. There are no dead letters (KIP-1191), as in 4.3.1.
+  the offsets of lost ones may count as delivered. There are no dead letters (KIP-1191), as in 4.3.1, which has their
+  interface and nothing behind it: share.version ends at 1, and errors.deadletterqueue.* of groups and topics, which
+  Apache Kafka 4.4 has, are INVALID_CONFIG. Records that a leader of 4.4 has marked as on their way to a topic of dead
+  letters are archived.
 - Streams groups (KIP-1071) are experimental: a new cluster has streams.version 0 (1 in Apache Kafka 4.3), and
   requests of streams groups are UNSUPPORTED_VERSION until `kafka-features.sh upgrade --feature streams.version=1`. An
   assignment that gives nothing to anybody does not begin the interval, as in share groups. A member that waits for
