@@ -8,7 +8,7 @@ nobody is told of a cut. What a peer does learn:
 |---|---|
 | process closes, or is killed | the end of the stream, or a reset that overtakes what was under way |
 | process is paused | nothing; connections to it still open, since its system answers |
-| host loses power | nothing, until the host is up again and answers with a reset |
+| host loses power | nothing, until the host is up again and answers with a reset, or the kernel asks (`KEEPALIVE`) |
 | process does not listen | a refusal |
 
 A pipe takes `window_bytes` before the sender's transport holds back; a reader gets what has arrived in pieces of any
@@ -25,6 +25,7 @@ from dataclasses import dataclass, field
 from typing import Any
 from zlib import crc32
 
+from kavka_broker.net import acceptor
 from tests.sim.accepting import Door
 from tests.sim.holds import ANSWERS, API_KEY_AT, Hold, Piece
 from tests.sim.loop import NOBODY, PROCESS, Process, SimLoop
@@ -156,6 +157,25 @@ class Network:
         return source == target or (
             (source, target) not in self._cut and source not in self._dark and target not in self._dark
         )
+
+    def keep_alive(self, end: "Transport") -> None:
+        """Let the kernel of a side that has taken a connection find out that its peer's host has lost its power."""
+        idle_seconds = acceptor.KEEPALIVE.get("TCP_KEEPIDLE")
+        if end.is_accepting and idle_seconds is not None:
+            self.loop.call_later(idle_seconds, self._ask_peer, end, acceptor.KEEPALIVE["TCP_KEEPCNT"], context=NOBODY)
+
+    def _ask_peer(self, end: "Transport", left: int) -> None:
+        """Ask the peer's host, which answers with a reset; where none answers so often the connection ends."""
+        ours, theirs = end.process.host, end.out.target.process.host
+        if not end.is_open:
+            return
+        if self.carries(ours, theirs) and self.carries(theirs, ours):
+            self.loop.call_soon(end.ended, RESET, context=end.context)
+        elif left:
+            seconds = acceptor.KEEPALIVE["TCP_KEEPINTVL"]
+            self.loop.call_later(seconds, self._ask_peer, end, left - 1, context=NOBODY)
+        else:
+            self.loop.call_soon(end.times_out, context=end.context)
 
     def _wake(self) -> None:
         for pipe in list(self.pipes):
@@ -425,6 +445,10 @@ class Transport(asyncio.Transport):
         elif not self._protocol.eof_received():
             self.close()
 
+    def times_out(self) -> None:
+        """The other side answers nothing any more."""
+        self._lost(TimeoutError(errno.ETIMEDOUT, os.strerror(errno.ETIMEDOUT)))
+
     def drained(self) -> None:
         """The other side has read something."""
         if self._is_writing_paused and self.is_open and not self.get_write_buffer_size():
@@ -509,6 +533,7 @@ class Transport(asyncio.Transport):
         self._forget()
         if self.network.is_dark(self.process.host):
             self.out.drop()
+            self.network.keep_alive(self.out.target)
         else:
             self.out.push(RESET, urgent=self.network.loop.random.random() < 0.5)
 

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.net import acceptor
 from tests.sim.events import CHECKOUT, Events
 from tests.sim.loop import Deadlock, Escaped, Process, SimLoop
 from tests.sim.network import Network
@@ -251,6 +252,34 @@ def test_a_host_without_power_answers_when_it_is_back_and_knows_nothing() -> Non
         return before, len(client.lost)
 
     assert play(scenario) == (0, 1)
+
+
+def lost_by_the_server(*, is_back: bool) -> list[Exception | None]:
+    """How the server's connections have ended two minutes after its client's host has lost its power."""
+
+    async def scenario(loop: SimLoop) -> list[Exception | None]:
+        world = World(loop)
+        await world.listen()
+        await world.connect()
+        loop.network.power_off("c")
+        world.client.die()
+        await asyncio.sleep(10)
+        if is_back:
+            loop.network.power_on("c")
+        await asyncio.sleep(45)
+        assert not world.accepted[0].lost, "nothing is said until the kernel asks"
+        await asyncio.sleep(65)
+        return world.accepted[0].lost
+
+    lost: list[Exception | None] = play(scenario)
+    return lost
+
+
+def test_a_server_finds_out_that_the_host_of_a_client_has_lost_its_power(monkeypatch: pytest.MonkeyPatch) -> None:
+    assert [type(error) for error in lost_by_the_server(is_back=True)] == [ConnectionResetError]
+    assert [type(error) for error in lost_by_the_server(is_back=False)] == [TimeoutError]
+    monkeypatch.setattr(acceptor, "KEEPALIVE", {})
+    assert lost_by_the_server(is_back=True) == []
 
 
 def test_connecting_to_a_dark_host_takes_until_it_is_back() -> None:

@@ -11,7 +11,9 @@ import pytest
 from tests.sim.cluster import Simulation
 from tests.sim.playbook import settings
 from tests.sim.shapes import shape_of
+from tests.sim.sharers import Sharers
 from tests.sim.storm import storm
+from tests.sim.workers import run_seed
 from tests.support.drawn import in_turn
 
 WORKLOADS = ("sharers",)
@@ -41,3 +43,10 @@ def test_what_is_accepted_never_comes_back(seed: int) -> None:
     assert counts["played.shared_redelivered"] > 0
     assert counts["played.shared_renewed"] > 0
     assert simulation.replays.compared > 0
+
+
+@pytest.mark.extended
+def test_a_node_that_loses_its_power_again_and_again_comes_back(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Dead connections of its former lives are as many as `max.connections.per.ip` allows; 12 s of a processor."""
+    monkeypatch.setattr(Sharers, "share", 1.1)
+    assert run_seed(7300023).failure is None

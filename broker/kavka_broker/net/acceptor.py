@@ -8,6 +8,7 @@ connections is work for the loop as requests are: a quantum at a time, in turn w
 import asyncio
 import gc
 import socket
+from contextlib import suppress
 from ssl import SSLError
 from typing import Final, Protocol
 
@@ -27,6 +28,11 @@ where as many connections go as come it looks seldom, and then at all that came 
 """
 HANDSHAKES_MAX: Final = 1_000
 """TLS handshakes at a time; when there are more the oldest is given up."""
+KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
+"""Seconds of silence before the kernel asks a peer whether it is there, seconds between questions, and how many stay
+without an answer before the connection ends. Without them the connections of a host that has lost its power count until
+`connections.max.idle.ms`, also for `max.connections.per.ip`. Apache Kafka asks too, after the two hours of the system.
+"""
 RETRY_SECONDS: Final = 1.0
 """After an error of accept(2) that is not the peer's: most likely there are no more descriptors."""
 
@@ -159,6 +165,7 @@ class SocketAcceptor:
 
     def _make(self, accepted: socket.socket) -> None:
         accepted.setblocking(False)
+        keep_alive(accepted)
         connection, tls = self._admission.admit(), self._admission.tls
         handshake = None if tls is None else TlsProtocol(connection, tls.context)
         work = self._connect(accepted, connection, handshake)
@@ -214,6 +221,15 @@ class SocketAcceptor:
         if self._server is not None:
             self._server.close()
         await asyncio.gather(*self._making, return_exceptions=True)
+
+
+def keep_alive(accepted: socket.socket) -> None:
+    """Have the kernel find out when the peer's host is gone. A peer that has left already is found by the next read."""
+    with suppress(OSError):
+        accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in KEEPALIVE.items():
+            if hasattr(socket, name):  # macOS lacks some
+                accepted.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
 
 
 def _address_of(accepted: socket.socket) -> str:
