@@ -137,7 +137,7 @@ async def walk_of(inside: InProcess, request: Message, version: int) -> Walk:
     """Send a request, and follow it until it is answered."""
     assert request.API_KEY is not None
     frame = encode_request_header(RequestHeader(request.API_KEY, version, 7, "walks")) + encode(request, version)
-    listeners = list(inside.server._addresses)
+    listeners = list(inside.server.addresses)
     accepted = sum(one.accepted_count for one in listeners)
     reader, writer = await asyncio.open_connection("127.0.0.1", inside.server.advertised[0].port)
     await until(lambda: sum(one.accepted_count for one in listeners) > accepted)

@@ -60,7 +60,7 @@ class Renewer(Client):
         assert isinstance(remote, Remote)
         try:
             await remote.ask(MetadataRequest([]), MetadataResponse, timeout_ms=ANSWER_MS)
-            link = remote._link
+            link = remote.link
             if link is not None and introduction.lifetime_ms:
                 await self._live_on(host, link, introduction.lifetime_ms / 1000)
         except Unreachable:

@@ -244,6 +244,6 @@ class Rushing(Workload):
         for node in self.simulation.nodes:
             if node.is_serving:
                 assert node.server is not None
-                connections = sum(len(listener.connections) for listener in node.server._addresses.of_brokers)
+                connections = sum(len(listener.connections) for listener in node.server.addresses.of_brokers)
                 if len(node.broker.client_metrics.instances) > connections:
                     yield f"instances-kept: {node.host} knows more client instances than it has connections"

@@ -99,18 +99,18 @@ class FairTurns:
             client = connection._flow.client[1]
             if has_whole_request(connection) and not held_by(connection):
                 self.simulation.fail(f"NobodyStarves: {node.process} does not begin a request of {client!r}")
-            if connection.is_muted and node.clock.monotonic_ms() > connection._muted_until_ms + LATE_MS_MAX:
+            if connection.is_muted and node.clock.monotonic_ms() > connection.muted_until_ms + LATE_MS_MAX:
                 self.simulation.fail(f"NobodyStarves: {node.process} holds {client!r} for longer than its delay")
 
 
 def turns_of(node: Any) -> Turns | None:
     """Return those of its present life."""
-    turns: Turns | None = None if node.server is None else node.server._addresses.turns
+    turns: Turns | None = None if node.server is None else node.server.addresses.turns
     return turns
 
 
 def connections_of(node: Any) -> Iterator[Connection]:
-    for listener in node.server._addresses:
+    for listener in node.server.addresses:
         yield from listener.connections
 
 

@@ -104,25 +104,26 @@ class Timers:
         self._disarm()
         delay_ms = tick * TICK_MS - self._monotonic_ms()
         self._armed_tick = tick
-        self._armed = self._loop.call_at(self._loop.time() + max(delay_ms, 0) / 1000, self._fire)
+        self._armed = self._loop.call_at(self._loop.time() + max(delay_ms, 0) / 1000, self.fire_due)
 
     def _disarm(self) -> None:
         if self._armed is not None:
             self._armed.cancel()
             self._armed = None
 
-    def _fire(self) -> None:
+    def fire_due(self) -> None:
+        """Fire what is due. The loop does so by itself; a clock that was moved on by hand waits for no loop."""
         self._armed = None
         self._is_firing = True
         try:
-            self._fire_due()
+            self._fire_buckets()
         finally:
             # A callback that raised has left its bucket; the rest of the bucket fires in the next turn of the loop.
             self._is_firing = False
             if self._ticks:
                 self._arm(self._ticks[0])
 
-    def _fire_due(self) -> None:
+    def _fire_buckets(self) -> None:
         now_tick = int(self._monotonic_ms() / TICK_MS)
         while self._ticks:
             bucket = self._buckets[self._ticks[0]]

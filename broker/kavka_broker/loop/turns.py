@@ -67,7 +67,7 @@ class Turns:
         self._spent_ns = 0  # since the last turn of the queue
         self._rest_ns = 0  # the time at which that ended, without what clients have had since
         self._has_rested = True  # since that time the loop may have had nothing to do
-        self._is_armed = False
+        self.is_armed = False
         self._is_granted = False  # the loop belongs to a slice, until that is over
         self.own = self._queue.join(*OWN, PEER_WEIGHT)  # of work that is for no client
 
@@ -161,18 +161,18 @@ class Turns:
         if len(self._queue):
             self._arm()
         else:
-            self._has_rested = not self._is_armed and not self._is_granted
+            self._has_rested = not self.is_armed and not self._is_granted
 
     def _arm(self) -> None:
-        if not self._is_armed and not self._is_granted:
-            self._is_armed = True
+        if not self.is_armed and not self._is_granted:
+            self.is_armed = True
             if self._has_rested:
                 self._has_rested, self._rest_ns = False, self.now_ns() - self._spent_ns
             asyncio.get_running_loop().call_soon(self._serve)
 
     def _serve(self) -> None:
         """Serve those that are next, until a quantum has gone by."""
-        self._is_armed = False
+        self.is_armed = False
         others_ns = self.now_ns() - self._spent_ns - self._rest_ns
         quantum_ns = self.quantum_ns
         room_ns = max(quantum_ns, min(others_ns, SERVED_NS_MAX))

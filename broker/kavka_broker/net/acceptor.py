@@ -82,10 +82,10 @@ class SocketAcceptor:
         self._admission = admission
         self._sockets: list[socket.socket] = []
         self._server: asyncio.Server | None = None
-        self._making: dict[asyncio.Task[None], TlsProtocol | None] = {}
+        self.making: dict[asyncio.Task[None], TlsProtocol | None] = {}
         self._is_watching = False
         self._is_started = False
-        self._taken_count = 0
+        self.taken_count = 0
         self._retry: asyncio.TimerHandle | None = None
         self._turns = admission.limits.turns
         self._flow: Flow | None = None  # of the connections that are yet to be taken
@@ -158,8 +158,8 @@ class SocketAcceptor:
             self._wait_a_moment(problem)
             return False
         self._make(accepted)
-        self._taken_count += 1
-        if self._taken_count % COLLECT_AFTER == 0:
+        self.taken_count += 1
+        if self.taken_count % COLLECT_AFTER == 0:
             gc.collect(1)
         return True
 
@@ -170,14 +170,14 @@ class SocketAcceptor:
         handshake = None if tls is None else TlsProtocol(connection, tls.context)
         work = self._connect(accepted, connection, handshake)
         task = asyncio.get_running_loop().create_task(work, name="accept a connection")
-        self._making[task] = handshake
-        if len(self._making) > HANDSHAKES_MAX:
-            self._give_up_oldest()
-        task.add_done_callback(self._making.pop)
+        self.making[task] = handshake
+        if len(self.making) > HANDSHAKES_MAX:
+            self.give_up_oldest()
+        task.add_done_callback(self.making.pop)
 
-    def _give_up_oldest(self) -> None:
+    def give_up_oldest(self) -> None:
         """Give up the handshake that has begun first, which most likely stalls."""
-        oldest = next(iter(self._making.values()))
+        oldest = next(iter(self.making.values()))
         if oldest is not None:
             oldest.give_up()
 
@@ -220,7 +220,7 @@ class SocketAcceptor:
             listening.close()
         if self._server is not None:
             self._server.close()
-        await asyncio.gather(*self._making, return_exceptions=True)
+        await asyncio.gather(*self.making, return_exceptions=True)
 
 
 def keep_alive(accepted: socket.socket) -> None:

@@ -84,7 +84,7 @@ class Connection(asyncio.BufferedProtocol):
         self._inbox = Inbox(listener.limits.request_bytes_max, listener.limits.memory)
         self._exchanges: deque[Exchange] = deque()
         self._is_blocked = False
-        self._is_paused = False
+        self.is_paused = False
         self._turns = listener.limits.turns
         self._waits_for_turn = False
         self._has_turn = False
@@ -94,10 +94,10 @@ class Connection(asyncio.BufferedProtocol):
         self._reads_ahead = False
         self._received_bytes = self._charged_bytes = 0
         self._has_ended = False  # the client sends nothing more
-        self._mute: Timer | None = None
+        self.mute: Timer | None = None
         self._held: Holding  # the held time of the quota's share for which the connection is muted
-        self._muted_until_ms = 0.0
-        self._login_deadline: Timer | None = None  # until the client has logged in for the first time
+        self.muted_until_ms = 0.0
+        self.login_deadline: Timer | None = None  # until the client has logged in for the first time
         self.last_active_ms = 0.0
         self.doing = ""  # the API served last, for the watchdog
         self._taken_bytes = 0  # bytes taken by the client, at the last sweep
@@ -114,7 +114,7 @@ class Connection(asyncio.BufferedProtocol):
         if (sasl := listener.sasl) is not None:
             self.peer.login, self.peer.on_login = Login(sasl, listener.authentications), self._login_changed
             self._bound_frames()
-            self._login_deadline = listener.timers.after(listener.limits.login_ms_max, self._end_login)
+            self.login_deadline = listener.timers.after(listener.limits.login_ms_max, self._end_login)
         self.outbox = Outbox(transport)
         self.last_active_ms = listener.clock.monotonic_ms()
         self._flow = self._turns.join_newcomers(listener.name, host)
@@ -130,9 +130,9 @@ class Connection(asyncio.BufferedProtocol):
         self._bound_frames()
 
     def _end_deadline(self) -> None:
-        if self._login_deadline is not None:
-            self._login_deadline.cancel()
-            self._login_deadline = None  # it holds this connection
+        if self.login_deadline is not None:
+            self.login_deadline.cancel()
+            self.login_deadline = None  # it holds this connection
 
     def _end_login(self) -> None:
         """Close the connection of a client that has not logged in in time, unless a failed login closes it already."""
@@ -216,8 +216,8 @@ class Connection(asyncio.BufferedProtocol):
         self._held = Holding(HeldTime())
         now_ms = self._listener.clock.monotonic_ms()
         self._held.begin(int(now_ms))
-        self._muted_until_ms = now_ms + delay_ms
-        self._mute = self._listener.timers.after(delay_ms, partial(self.close, reason))
+        self.muted_until_ms = now_ms + delay_ms
+        self.mute = self._listener.timers.after(delay_ms, partial(self.close, reason))
         # A transport that is new begins to read in this turn, even if it is told not to.
         asyncio.get_running_loop().call_soon(self._read_or_pause)
 
@@ -234,13 +234,13 @@ class Connection(asyncio.BufferedProtocol):
     @property
     def is_muted(self) -> bool:
         """Whether the client is over a quota, and is not read from for now."""
-        return self._mute is not None
+        return self.mute is not None
 
     def _is_held_back(self) -> bool:
         return (
             self._is_blocked
             or self._waits_for_turn
-            or self._mute is not None
+            or self.mute is not None
             or self.outbox.waiting_bytes > OUTBOX_BYTES_MAX
             or len(self._exchanges) >= IN_FLIGHT_MAX
             or self._transport.is_closing()
@@ -373,13 +373,13 @@ class Connection(asyncio.BufferedProtocol):
     def _read_or_pause(self) -> None:
         inbox = self._inbox
         wants_pause = (
-            self._mute is not None
+            self.mute is not None
             or inbox.is_starved
             or self._waits_for_turn
             or (not inbox.has_room and self._is_held_back())
         )
-        if wants_pause != self._is_paused and not self._transport.is_closing():
-            self._is_paused = wants_pause
+        if wants_pause != self.is_paused and not self._transport.is_closing():
+            self.is_paused = wants_pause
             (self._transport.pause_reading if wants_pause else self._transport.resume_reading)()
 
     def _begin(self, frame: memoryview) -> None:
@@ -434,7 +434,7 @@ class Connection(asyncio.BufferedProtocol):
             self._is_blocked = False
         self._dispatcher.sent()
         self._charge(began_ns)
-        if self._inbox.waiting_bytes or self._is_paused or self._has_ended or self._mute is not None:
+        if self._inbox.waiting_bytes or self.is_paused or self._has_ended or self.mute is not None:
             self._advance()
 
     def _give_back_copy(self, exchange: Exchange) -> None:
@@ -464,30 +464,30 @@ class Connection(asyncio.BufferedProtocol):
         """Take no more requests from a client that is over a quota; a shorter delay does not end a longer one."""
         held, exchange.client.held = exchange.client.held, None
         if held is None:
-            self._reads_ahead = self._mute is None
+            self._reads_ahead = self.mute is None
             return
         self._reads_ahead = False
         throttle_time_ms, now_ms = exchange.client.throttle_time_ms, self._listener.clock.monotonic_ms()
-        if now_ms + throttle_time_ms <= self._muted_until_ms:
+        if now_ms + throttle_time_ms <= self.muted_until_ms:
             return
         self._end_mute(now_ms)
         held.begin(int(now_ms))
         self._held = held
-        self._muted_until_ms = now_ms + throttle_time_ms
-        self._mute = self._listener.timers.after(throttle_time_ms, self._unmute)
+        self.muted_until_ms = now_ms + throttle_time_ms
+        self.mute = self._listener.timers.after(throttle_time_ms, self._unmute)
 
     def _end_mute(self, now_ms: float | None = None) -> None:
-        if self._mute is not None:
-            self._mute.cancel()
+        if self.mute is not None:
+            self.mute.cancel()
             self._held.end(int(self._listener.clock.monotonic_ms() if now_ms is None else now_ms))
-            self._mute = None
+            self.mute = None
 
     def _unmute(self) -> None:
         now_ms = self._listener.clock.monotonic_ms()
         rest_ms = self._held.rest_ms(int(now_ms))
         if rest_ms:
-            self._muted_until_ms = now_ms + rest_ms
-            self._mute = self._listener.timers.after(rest_ms, self._unmute)
+            self.muted_until_ms = now_ms + rest_ms
+            self.mute = self._listener.timers.after(rest_ms, self._unmute)
             return
         self._end_mute()
         # Its client may have left meanwhile: however many did, and however many delays end at once, as many connections

@@ -62,8 +62,8 @@ class Listener:
         self.authentications = Authentications()
         self._closed_sent_bytes = 0
         self._quotas = quotas or ConnectionQuotas()
-        self._acceptor = acceptor(self)
-        self._quotas.join(name, self.connections, self._acceptor.look_again)
+        self.acceptor = acceptor(self)
+        self._quotas.join(name, self.connections, self.acceptor.look_again)
         self._idle = IdleConnections(name, self.connections, limits.idle_ms_max, clock, timers)
         self._pause: Timer | None = None  # until it may take the next connection
         self._held: dict[Connection, HeldTime] = {}  # those above the rate of their address
@@ -79,19 +79,19 @@ class Listener:
 
     async def bind(self, host: str | None, port: int) -> int:
         """Take the address without serving it yet; the port (`port` 0 takes a free one). Raises OSError."""
-        return await self._acceptor.bind(host or None, port)
+        return await self.acceptor.bind(host or None, port)
 
     async def serve(self) -> None:
         """Accept connections from now on."""
         assert self.dispatcher is not None, "nobody would answer"
-        await self._acceptor.start()
+        await self.acceptor.start()
 
     async def close(self) -> None:
         """Stop listening and close every connection."""
         self._idle.close()
         if self._pause is not None:
             self._pause.cancel()
-        await self._acceptor.close()
+        await self.acceptor.close()
         for connection in list(self.connections):
             connection.abort()
 
@@ -116,7 +116,7 @@ class Listener:
 
     def _end_pause(self) -> None:
         self._pause = None
-        self._acceptor.look_again()
+        self.acceptor.look_again()
 
     # --- what a connection asks and tells ---------------------------------------------------------------------------
 

@@ -93,9 +93,9 @@ class Remote:
         self._address = (host, port)
         self._client_id = client_id
         self._outbound = outbound
-        self._link: Link | None = None
-        self._retired: list[Link] = []  # former connections that still owe answers
-        self._opening: asyncio.Task[Link] | None = None
+        self.link: Link | None = None
+        self.retired: list[Link] = []  # former connections that still owe answers
+        self.opening: asyncio.Task[Link] | None = None
         self._refusal = ""  # what the log was told last
         self._line: dict[object, None] = {}  # requests that wait for the connection, and those behind them in line
 
@@ -103,7 +103,7 @@ class Remote:
         return "{}:{}".format(*self._address)
 
     def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
-        link, limit = self._link, Limit.after(timeout_ms)
+        link, limit = self.link, Limit.after(timeout_ms)
         if link is None or link.is_lost or self._line:
             return self._ask_when_connected(request, response, limit)
         try:
@@ -120,8 +120,8 @@ class Remote:
                 while next(iter(self._line)) is not ticket:  # noqa: ASYNC110 - for a turn or two
                     await asyncio.sleep(0)
         except TimeoutError:
-            if self._opening is not None:
-                self._opening.cancel()  # the system retries the connection ever less often: better begin again
+            if self.opening is not None:
+                self.opening.cancel()  # the system retries the connection ever less often: better begin again
             raise Unreachable(limit.exceeded(str(self), request.NAME)) from None
         finally:
             del self._line[ticket]
@@ -129,17 +129,17 @@ class Remote:
         return answer
 
     def close(self) -> None:
-        if self._opening is not None:
-            self._opening.cancel()
-        for link in (*self._retired, *(() if self._link is None else (self._link,))):
+        if self.opening is not None:
+            self.opening.cancel()
+        for link in (*self.retired, *(() if self.link is None else (self.link,))):
             link.lose(f"the connection to {self} is given up")
 
     async def _connected(self) -> "Link":
-        if self._link is not None and not self._link.is_lost:
-            return self._link
-        opening = self._opening
+        if self.link is not None and not self.link.is_lost:
+            return self.link
+        opening = self.opening
         if opening is None:
-            opening = self._opening = asyncio.create_task(self._open(), name=f"connect to {self}")
+            opening = self.opening = asyncio.create_task(self._open(), name=f"connect to {self}")
             opening.add_done_callback(self._opened)
         try:
             # Shielded: a request that is given up must not take the connection from the others.
@@ -152,16 +152,16 @@ class Remote:
             del opening  # a failure holds this frame, and the task holds the failure
 
     def _opened(self, task: "asyncio.Task[Link]") -> None:
-        if self._opening is task:
-            self._opening = None
+        if self.opening is task:
+            self.opening = None
         if not task.cancelled() and task.exception() is None:
-            self._link = task.result()
+            self.link = task.result()
 
-    def _retire(self, link: "Link") -> None:
+    def retire(self, link: "Link") -> None:
         """Use another connection from now on."""
-        if self._link is link:
-            self._link = None
-        self._retired = [former for former in (*self._retired, link) if not former.is_lost]
+        if self.link is link:
+            self.link = None
+        self.retired = [former for former in (*self.retired, link) if not former.is_lost]
         link.retire()
 
     async def _open(self) -> "Link":
@@ -187,7 +187,7 @@ class Remote:
             raise
         self._refusal = ""
         if lifetime_ms:
-            link.retire_after(max(lifetime_ms * LIFETIME_SHARE / 1000, LIFETIME_SECONDS_MIN), self._retire)
+            link.retire_after(max(lifetime_ms * LIFETIME_SHARE / 1000, LIFETIME_SECONDS_MIN), self.retire)
         self._outbound.on_opened(*self._address)
         return link
 
@@ -254,13 +254,13 @@ class Link(asyncio.BufferedProtocol):
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None  # for the first limit of the waiting requests, or one before it
         self._watch_seconds = inf  # when that is; a limit that is over has no such handle on every loop
-        self._retirement: asyncio.TimerHandle | None = None
+        self.retirement: asyncio.TimerHandle | None = None
         self._is_retired = False
         self.is_lost = False
 
     def retire_after(self, seconds: float, retire: "Callable[[Link], None]") -> None:
         """Have `retire` called with this connection after a while, unless it is lost before."""
-        self._retirement = asyncio.get_running_loop().call_later(seconds, retire, self)
+        self.retirement = asyncio.get_running_loop().call_later(seconds, retire, self)
 
     def retire(self) -> None:
         """Take no more requests, and close once those that were sent are answered."""
@@ -337,8 +337,8 @@ class Link(asyncio.BufferedProtocol):
             return
         self.is_lost = True
         self._watch_until(inf)
-        if self._retirement is not None:
-            self._retirement.cancel()
+        if self.retirement is not None:
+            self.retirement.cancel()
         if self._transport is not None:
             self._transport.abort()
         asked, self._asked = self._asked, {}

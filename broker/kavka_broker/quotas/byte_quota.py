@@ -10,7 +10,7 @@ class ByteQuota(Shares):
 
     def charge(self, user: str, client_id: str, size_bytes: int, now_ms: int) -> int:
         """Record bytes that cannot be taken back; returns the milliseconds to wait."""
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor = self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         sensor.used_total += size_bytes
         if sensor.limit is None:
@@ -31,7 +31,7 @@ class ByteQuota(Shares):
         An answer that is larger than the whole window allows could never pass. It goes through when nothing else
         was sent lately, and the client then waits for as long as its bytes take at the limit.
         """
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor = self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         if sensor.limit is None:
             sensor.used_total += size_bytes
@@ -46,7 +46,7 @@ class ByteQuota(Shares):
 
     def clamp(self, user: str, client_id: str, bytes_max: int, now_ms: int) -> int:
         """Return at most the room of an empty window; an answer beyond that would surely be withheld."""
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor = self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         if sensor.limit is None or sensor.rate is None:
             return bytes_max

@@ -81,7 +81,7 @@ class ObservedQuota(Shares):
 
     def charge(self, user: str, client_id: str, used: float, now_ms: int) -> None:
         """Record what has passed."""
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor = self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         if sensor.effective is None or sensor.rate is None:
             return

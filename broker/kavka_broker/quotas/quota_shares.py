@@ -17,6 +17,7 @@ from bisect import bisect_left
 from collections.abc import Collection, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Final
 
 from kavka_broker.core.client_names import label_of
 from kavka_broker.core.quota.allowance import Allowance
@@ -69,9 +70,10 @@ class Shares:
         self._limits: Mapping[Entity, float] = {}  # those of clients that hold
         self._sensors_max = sensors_max
         self._series_max = series_max
-        self._sensors: dict[Share | Overflow, Sensor] = {}
-        self._room = Room(sensors_max)
-        self._resolved: dict[tuple[str, str], Sensor] = {}
+        self.sensors: Final[dict[Share | Overflow, Sensor]] = {}
+        self.room: Final = Room(sensors_max)
+        #: Clients whose sensor is known; `sensor_of` finds it for the others.
+        self.resolved: Final[dict[tuple[str, str], Sensor]] = {}
         self._resolved_bytes = 0
         self._labels: set[tuple[str, str]] = {(OTHER, OTHER)}
         self._expired = Usage(OTHER, OTHER)
@@ -84,7 +86,7 @@ class Shares:
 
     def held(self, user: str, client_id: str, now_ms: int) -> Holding:
         """Return the counters of the time for which this client's connections are held back."""
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor = self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         times = sensor.held, self._held_of(sensor.effective), self._held
         return Holding(*times, rest_ms=sensor.rest_of())
 
@@ -95,7 +97,7 @@ class Shares:
 
     def effective(self, user: str, client_id: str, now_ms: int) -> Effective | None:
         """Return the quota that applies to a client."""
-        return (self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).effective
+        return (self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)).effective
 
     def _held_of(self, effective: Effective | None) -> HeldTime:
         if effective is None or effective.entity not in self._limits:  # a callback may name any
@@ -103,7 +105,7 @@ class Shares:
         return self._held_by_entity.setdefault(effective.entity, HeldTime())
 
     def _sensor(self, user: str, client_id: str, now_ms: int) -> Sensor:
-        sensor = self._resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
+        sensor = self.resolved.get((user, client_id)) or self._resolve(user, client_id, now_ms)
         sensor.last_used_ms = now_ms
         return sensor
 
@@ -137,7 +139,7 @@ class Shares:
         self._rule.update(of_clients)
         self._forget_resolved()
         self._changes += 1
-        for sensor in self._sensors.values():
+        for sensor in self.sensors.values():
             if sensor.allowance is not None:
                 if sensor.limit is not None:
                     sensor.allowance.advance(now_ms, sensor.limit)
@@ -164,19 +166,19 @@ class Shares:
         if client is None:
             self._forget_resolved()
         else:
-            self._resolved.pop(client, None)
+            self.resolved.pop(client, None)
 
     def _forget_resolved(self) -> None:
-        self._resolved.clear()
+        self.resolved.clear()
         self._resolved_bytes = 0
 
     def expire(self, now_ms: int) -> None:
         """Forget clients that have been idle for an hour."""
-        idle = [key for key, sensor in self._sensors.items() if now_ms - sensor.last_used_ms >= IDLE_MS_MAX]
+        idle = [key for key, sensor in self.sensors.items() if now_ms - sensor.last_used_ms >= IDLE_MS_MAX]
         for key in idle:
-            sensor = self._sensors.pop(key)
+            sensor = self.sensors.pop(key)
             if sensor.room_bytes:
-                self._room.give_back(sensor.client[0], sensor.room_bytes)
+                self.room.give_back(sensor.client[0], sensor.room_bytes)
             if sensor.is_named:
                 self._labels.discard(labels_of(sensor))
             else:
@@ -187,7 +189,7 @@ class Shares:
     def usages(self, now_ms: int) -> Work[list[Usage]]:
         """Return a line for each share that has a name, and one for all others once there are any."""
         lines, other, cost = list[Usage](), self._expired, Cost()
-        for sensor in list(self._sensors.values()):
+        for sensor in list(self.sensors.values()):
             self._find_again(sensor, now_ms)
             if sensor.is_named:
                 lines.append(usage_of(sensor, now_ms, self._window))
@@ -200,7 +202,7 @@ class Shares:
     def entities(self, now_ms: int) -> Work[list[EntityUsage]]:
         """Return a line for each configured quota, of the first of them."""
         find_again = partial(self._find_again, now_ms=now_ms)
-        return entity_usages(self._limits, self._sensors.values(), self._held_by_entity, now_ms, find_again)
+        return entity_usages(self._limits, self.sensors.values(), self._held_by_entity, now_ms, find_again)
 
     @property
     def entities_total(self) -> int:
@@ -214,28 +216,28 @@ class Shares:
 
     def _resolve(self, user: str, client_id: str, now_ms: int) -> Sensor:
         effective, share = self._rule.find(user, client_id)
-        sensor = self._sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
+        sensor = self.sensors.get(share) or self._new_sensor(share, effective, (user, client_id))
         self._apply(sensor, effective, now_ms)
         if not sensor.is_named:
             self._name(sensor, now_ms)
         self._resolved_bytes += RESOLVED_BYTES + size_of((user, client_id))
-        if len(self._resolved) >= self._sensors_max or self._resolved_bytes > RESOLVED_BYTES_MAX:
+        if len(self.resolved) >= self._sensors_max or self._resolved_bytes > RESOLVED_BYTES_MAX:
             self._forget_resolved()
-        self._resolved[user, client_id] = sensor
+        self.resolved[user, client_id] = sensor
         return sensor
 
     def _new_sensor(self, share: Share, effective: Effective | None, client: tuple[str, str]) -> Sensor:
         user, size_bytes = client[0], size_of(client)
         if is_of_one_share(effective):
-            sensor = self._sensors[share] = Sensor(share, client)
+            sensor = self.sensors[share] = Sensor(share, client)
             return sensor
-        if self._room.take(user, size_bytes):
-            sensor = self._sensors[share] = Sensor(share, client)
+        if self.room.take(user, size_bytes):
+            sensor = self.sensors[share] = Sensor(share, client)
             sensor.room_bytes = size_bytes
             return sensor
-        of_user = user if user == ANONYMOUS or self._room.is_over_half(user) else ""
+        of_user = user if user == ANONYMOUS or self.room.is_over_half(user) else ""
         overflow = Overflow(None if effective is None else effective.entity, of_user)
-        return self._sensors.get(overflow) or self._sensors.setdefault(overflow, Sensor(None, client))
+        return self.sensors.get(overflow) or self.sensors.setdefault(overflow, Sensor(None, client))
 
     def _name(self, sensor: Sensor, now_ms: int) -> None:
         """Give the share a series of its own, while there is room, and unless another has the same labels.

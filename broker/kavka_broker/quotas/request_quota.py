@@ -25,7 +25,6 @@ class RequestQuota(Shares):
 
     def __init__(self, window: SampleWindow, sensors_max: int = SENSORS_MAX, *, rule: Rule | None = None) -> None:
         super().__init__(window, sensors_max, rule=rule)
-        self.resolved: Final = self._resolved  # clients whose sensor is known; `sensor_of` finds it for the others
         self.observed: Final = ObservedRequests(window, sensors_max)
         self.exempt: Final = Sensor(None, ("", ""))
         self.exempt.limit, self.exempt.rate = inf, SampledRate(window)

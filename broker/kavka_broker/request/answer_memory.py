@@ -18,6 +18,7 @@ that takes little at a time must not stop everybody.
 """
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
@@ -26,7 +27,7 @@ from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.errors import ProtocolViolation
 
-__all__ = ["ANSWER_BYTES_MAX", "AnswerMemory", "Held", "Making"]
+__all__ = ["ANSWER_BYTES_MAX", "AnswerBounds", "AnswerMemory", "Held", "Making"]
 
 MAKING_MAX: Final = 8
 BYTES_MAX: Final = 128 * 1024 * 1024
@@ -34,6 +35,20 @@ ANSWER_BYTES_MAX: Final = 100_000_000
 """An answer that is made part by part ends here, as librdkafka's `receive.message.max.bytes` does by default."""
 TAKING_MS: Final = 5_000
 LOOK_MS: Final = 1_000
+
+
+@dataclass(frozen=True, slots=True)
+class AnswerBounds:
+    """What long answers may take."""
+
+    making_max: int = MAKING_MAX  # at a time
+    bytes_max: int = BYTES_MAX  # of all that are made, or not taken yet
+    answer_bytes_max: int = ANSWER_BYTES_MAX  # of one that is made part by part
+    taking_ms: int = TAKING_MS  # for which one may wait to be taken where there is no room
+    look_ms: int = LOOK_MS  # between two looks after those that are not taken
+
+
+BOUNDS: Final = AnswerBounds()
 
 
 class Making:
@@ -53,8 +68,8 @@ class Making:
         """
         self.size_bytes += size_bytes
         self._memory.take(size_bytes)
-        if self.size_bytes > ANSWER_BYTES_MAX:
-            raise ProtocolViolation(f"an answer of more than {ANSWER_BYTES_MAX} bytes: ask for less at a time")
+        if self.size_bytes > (bytes_max := self._memory.bounds.answer_bytes_max):
+            raise ProtocolViolation(f"an answer of more than {bytes_max} bytes: ask for less at a time")
 
     def made(self, size_bytes: int) -> None:
         """Give the place back, as the answer is written: it has so many bytes, for which its client is charged."""
@@ -118,11 +133,12 @@ class Held:
 class AnswerMemory:
     """Counts long answers that are made, and those that are not taken yet."""
 
-    def __init__(self, clock: Clock, timers: Timers) -> None:
+    def __init__(self, clock: Clock, timers: Timers, bounds: AnswerBounds = BOUNDS) -> None:
         self._clock, self._timers = clock, timers
+        self.bounds = bounds
         self.used_bytes = 0
         self.holders: dict[Held, None] = {}
-        self._making = 0
+        self.making_count = 0
         self._queue: FairQueue[Turn] = FairQueue()
         self._look: Timer | None = None
 
@@ -131,15 +147,20 @@ class AnswerMemory:
         return int(self._clock.monotonic_ms())
 
     @property
+    def waiting_count(self) -> int:
+        """How many requests wait for room."""
+        return len(self._queue)
+
+    @property
     def is_full(self) -> bool:
         """Whether a request that may have a long answer has to wait."""
-        return self._making >= MAKING_MAX or self.used_bytes >= BYTES_MAX
+        return self.making_count >= self.bounds.making_max or self.used_bytes >= self.bounds.bytes_max
 
     def begin(self, client: tuple[str, str]) -> Making:
         """Count an answer that is being made, whether there is room or not. `client` is the one of the connection's
         turns: by the names of requests it could be another each time.
         """
-        self._making += 1
+        self.making_count += 1
         return Making(self, self._queue.join(*client))
 
     async def turn(self, client: tuple[str, str]) -> Making:
@@ -149,7 +170,7 @@ class AnswerMemory:
             if self.is_full or len(self._queue):
                 await wait_for_turn(self._queue, flow, self._give_place)
             else:
-                self._making += 1
+                self.making_count += 1
         except BaseException:
             self._queue.leave(flow)
             raise
@@ -168,7 +189,7 @@ class AnswerMemory:
     def take(self, size_bytes: int) -> None:
         """Count bytes, whether there is room or not."""
         self.used_bytes += size_bytes
-        if self.used_bytes >= BYTES_MAX:
+        if self.used_bytes >= self.bounds.bytes_max:
             self._look_later()
 
     def give_back(self, size_bytes: int) -> None:
@@ -177,21 +198,22 @@ class AnswerMemory:
         self._pass_on()
 
     def _give_place(self) -> None:
-        self._making -= 1
+        self.making_count -= 1
         self._pass_on()
 
     def _pass_on(self) -> None:
         while not self.is_full and give_turn(self._queue):
-            self._making += 1
+            self.making_count += 1
 
     def _look_later(self) -> None:
         """Look after slow clients in a while, for as long as there is no room."""
         if self._look is None:
-            self._look = self._timers.after(LOOK_MS, self._look_now)
+            self._look = self._timers.after(self.bounds.look_ms, self.look)
 
-    def _look_now(self) -> None:
+    def look(self) -> None:
+        """Close slow clients, if there is no room."""
         self._look = None
-        if self.used_bytes >= BYTES_MAX:
+        if self.used_bytes >= self.bounds.bytes_max:
             self._close_slow()
             self._look_later()
 
@@ -200,9 +222,9 @@ class AnswerMemory:
         would be no room.
         """
         now_ms, left_bytes = self.now_ms, self.used_bytes
-        slow = [held for held in self.holders if now_ms - held.since_ms >= TAKING_MS]
+        slow = [held for held in self.holders if now_ms - held.since_ms >= self.bounds.taking_ms]
         for held in sorted(slow, key=lambda held: -held.size_bytes):
-            if left_bytes < BYTES_MAX:
+            if left_bytes < self.bounds.bytes_max:
                 return
             left_bytes -= held.size_bytes
             held.close(now_ms)

@@ -14,10 +14,10 @@ behind readers that do not read. Those that ask for `/metrics` together get one 
 
 import asyncio
 import json
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 from kavka_broker.logs import get
 from kavka_broker.runtime.metric_sources import Sources
@@ -51,20 +51,24 @@ class HttpAnswer:
     content_type: str = TEXT
 
 
-class AdminHttp:
-    """The admin port of one broker."""
+Render = Callable[[Sources], Coroutine[Any, Any, bytes]]
 
-    def __init__(self, sources: Sources, bounds: AdminBounds = BOUNDS) -> None:
+
+class AdminHttp:
+    """The admin port of one broker. `pages` are those it serves; `render` makes the one of metrics."""
+
+    def __init__(self, sources: Sources, bounds: AdminBounds = BOUNDS, render: Render | None = None) -> None:
         self._sources = sources
+        self._render = render
         self._bounds = bounds
         self._server: asyncio.Server | None = None
-        self._connections = 0
-        self._silent: dict[asyncio.StreamWriter, None] = {}  # connections without a request so far, the oldest first
-        self._scrapes: dict[asyncio.StreamWriter, None] = {}  # connections of `/metrics`, the oldest first
-        self._rendering: asyncio.Task[bytes] | None = None  # the page for those that ask together
+        self.connections = 0
+        self.silent: dict[asyncio.StreamWriter, None] = {}  # connections without a request so far, the oldest first
+        self.scrapes: dict[asyncio.StreamWriter, None] = {}  # connections of `/metrics`, the oldest first
+        self.rendering: asyncio.Task[bytes] | None = None  # the page for those that ask together
         self._rendered_seconds = 0.0  # when it was begun, by the loop
         self._started_ms = sources.clock.monotonic_ms()
-        self._pages: dict[str, Callable[[], Awaitable[HttpAnswer]]] = {
+        self.pages: dict[str, Callable[[], Awaitable[HttpAnswer]]] = {
             "/metrics": self._metrics,
             "/healthz": self._healthz,
             "/readyz": self._readyz,
@@ -83,11 +87,11 @@ class AdminHttp:
             self._server = None
 
     async def _serve(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
-        if self._connections >= self._bounds.connections_max and not self._drop_one():
+        if self.connections >= self._bounds.connections_max and not self._drop_one():
             writer.transport.abort()
             return
-        self._connections += 1
-        self._silent[writer] = None
+        self.connections += 1
+        self.silent[writer] = None
         try:
             async with asyncio.timeout(self._bounds.seconds_max):
                 method, answer = await self._answer(reader, writer)
@@ -96,16 +100,16 @@ class AdminHttp:
         except (TimeoutError, OSError, EOFError):
             pass  # the client is gone, or never finished its request
         finally:
-            self._silent.pop(writer, None)
-            self._scrapes.pop(writer, None)
-            if not self._scrapes:
-                self._rendering = None
-            self._connections -= 1
+            self.silent.pop(writer, None)
+            self.scrapes.pop(writer, None)
+            if not self.scrapes:
+                self.rendering = None
+            self.connections -= 1
             writer.close()
 
     def _drop_one(self) -> bool:
         """Make room for one more connection. False where every connection is being answered."""
-        for waiting in (self._silent, self._scrapes):
+        for waiting in (self.silent, self.scrapes):
             for writer in waiting:
                 del waiting[writer]
                 writer.transport.abort()
@@ -114,11 +118,11 @@ class AdminHttp:
 
     def _join_scrapes(self, writer: asyncio.StreamWriter) -> None:
         """Count a connection of `/metrics`; the oldest makes room."""
-        if len(self._scrapes) >= self._bounds.scrapes_max:
-            oldest = next(iter(self._scrapes))
-            del self._scrapes[oldest]
+        if len(self.scrapes) >= self._bounds.scrapes_max:
+            oldest = next(iter(self.scrapes))
+            del self.scrapes[oldest]
             oldest.transport.abort()
-        self._scrapes[writer] = None
+        self.scrapes[writer] = None
 
     async def _answer(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> tuple[str, HttpAnswer]:
         try:
@@ -126,14 +130,14 @@ class AdminHttp:
         except asyncio.LimitOverrunError:
             return "", plain(HTTPStatus.REQUEST_HEADER_FIELDS_TOO_LARGE, f"more than {HEAD_BYTES_MAX} bytes")
         finally:
-            self._silent.pop(writer, None)
+            self.silent.pop(writer, None)
         words = head.split(b"\r\n", 1)[0].decode("latin-1").split(" ")
         if len(words) != 3 or not words[2].startswith("HTTP/1."):
             return "", plain(HTTPStatus.BAD_REQUEST, "this port speaks HTTP/1.1")
         method, target, _ = words
-        page = self._pages.get(target.partition("?")[0])
+        page = self.pages.get(target.partition("?")[0])
         if page is None:
-            return method, plain(HTTPStatus.NOT_FOUND, f"there is {', '.join(self._pages)}")
+            return method, plain(HTTPStatus.NOT_FOUND, f"there is {', '.join(self.pages)}")
         if method not in {"GET", "HEAD"}:
             return method, plain(HTTPStatus.METHOD_NOT_ALLOWED, "write GET or HEAD")
         if page == self._metrics:
@@ -144,11 +148,12 @@ class AdminHttp:
         # Imported at the first scrape: a start has better things to do.
         from kavka_broker.runtime.metrics import CONTENT_TYPE, render
 
-        now_seconds, page = asyncio.get_running_loop().time(), self._rendering
+        work = render if self._render is None else self._render
+        now_seconds, page = asyncio.get_running_loop().time(), self.rendering
         is_over = page is None or (page.done() and now_seconds - self._rendered_seconds >= self._bounds.shared_seconds)
         if page is None or is_over or (page.done() and (page.cancelled() or page.exception() is not None)):
-            page = asyncio.create_task(render(self._sources), name="render metrics")
-            self._rendering, self._rendered_seconds = page, now_seconds
+            page = asyncio.create_task(work(self._sources), name="render metrics")
+            self.rendering, self._rendered_seconds = page, now_seconds
         # Shielded: a client that leaves must not take the page from the others.
         return HttpAnswer(HTTPStatus.OK, await asyncio.shield(page), CONTENT_TYPE)
 

@@ -87,10 +87,10 @@ class Server:
         self._crash = crash
         self._clock = world.clock
         self._timers = Timers(self._clock, asyncio.get_running_loop())
-        self._addresses = Addresses(config, self._clock, self._timers, world.acceptor, Turns(world.work_ns))
+        self.addresses = Addresses(config, self._clock, self._timers, world.acceptor, Turns(world.work_ns))
         self._logs_are_loaded = False
         self._auditing: Auditing | None = None
-        self._lag: GroupLag | None = None  # measured for metrics alone: where none are served, it is not
+        self.lag: GroupLag | None = None  # measured for metrics alone: where none are served, it is not
         self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
         # Parts to be stopped, the last first.
         self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
@@ -99,12 +99,12 @@ class Server:
     @property
     def advertised(self) -> tuple[Address, ...]:
         """The addresses for clients, with the ports that were bound."""
-        return self._addresses.advertised
+        return self.addresses.advertised
 
     @property
     def controllers(self) -> tuple[Address, ...]:
         """The addresses on which the controller of this node listens."""
-        return self._addresses.controllers
+        return self.addresses.controllers
 
     async def start(self) -> None:
         """Start everything in order. Raises StartError; the parts started until then are stopped by `stop`."""
@@ -156,18 +156,18 @@ class Server:
         self._stops.append(("logs", lambda: self._close_logs(logs)))
         if any(directory.path == config.metadata_log_dir and not directory.is_online for directory in logs.directories):
             raise StartError(f"{config.metadata_log_dir} holds the metadata log and cannot be used; repair it")
-        self._stops.append(("addresses", self._addresses.close))
-        await self._addresses.bind()
+        self._stops.append(("addresses", self.addresses.close))
+        await self.addresses.bind()
         quorum = self._open_quorum(peers.controllers)
         self.contact = Contact(quorum, self._clock, config["broker.session.timeout.ms"])
         callback = await self._quota_callback()
-        wiring = Wiring(config, world, self._timers, peers, logs, quorum, self._addresses, self._crash, callback)
+        wiring = Wiring(config, world, self._timers, peers, logs, quorum, self.addresses, self._crash, callback)
         self.node = node = wiring.node()
         self.broker = node.broker
-        renewal = Renewal(config, self._addresses, peers)
+        renewal = Renewal(config, self.addresses, peers)
         renewal.start()
         self._stops.append(("renewal", renewal.stop))
-        for judge in self._addresses.judges:
+        for judge in self.addresses.judges:
             signers = TokenSigners(judge, self._clock)
             self._stops.append(("keys of tokens", signers.stop))
             self._signers.append(signers)
@@ -176,7 +176,7 @@ class Server:
         if key is not None:
             self._auditing = Auditing(node.broker, key, world.disk)
         if self.config["kavka.admin.listener"] and node.broker.serving is not None:
-            self._lag = wiring.group_lag(node.broker)
+            self.lag = wiring.group_lag(node.broker)
         if node.broker.quotas.calls is not None:
             self._stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
@@ -219,7 +219,7 @@ class Server:
         self._stops.append(("quorum", lambda: self._leave_quorum(node, quorum)))
         if broker.serving is None and self._auditing is not None:
             self._auditing.begin()
-        await self._addresses.serve_controllers(node.of_controllers)
+        await self.addresses.serve_controllers(node.of_controllers)
         if node.balancing is not None:
             broker.sessions.start()
             node.balancing.start()
@@ -284,9 +284,9 @@ class Server:
         broker.groups.start()
         broker.transactions.start()
         broker.as_broker.sharing.start()
-        if self._lag is not None:
-            self._lag.start(self._crash)
-            self._stops.append(("group lag", self._lag.stop))
+        if self.lag is not None:
+            self.lag.start(self._crash)
+            self._stops.append(("group lag", self.lag.stop))
         assert node.housekeeping is not None
         assert node.cleaner is not None
         node.housekeeping.start()
@@ -296,8 +296,8 @@ class Server:
         self._stops.append(("client metrics", broker.client_metrics.stop))
         if self._auditing is not None:
             self._auditing.begin()
-        await self._addresses.serve_brokers(node.of_brokers)
-        self._stops.append(("listeners", self._addresses.close_brokers))
+        await self.addresses.serve_brokers(node.of_brokers)
+        self._stops.append(("listeners", self.addresses.close_brokers))
         self.health.cleared("listeners")
         self._stops.append(("leadership", lambda: self._leave(broker)))
         await broker.replicas.reports.sending.told()
@@ -310,7 +310,7 @@ class Server:
     def _watch_image(self, broker: Broker) -> None:
         """Serve clients for as long as this broker's image is not known to be outdated."""
         outdated = broker.lifecycle.outdated
-        outdated.on_known = lambda: broker.slices.run_aside(self._addresses.sending_away(outdated.obstacle))
+        outdated.on_known = lambda: broker.slices.run_aside(self.addresses.sending_away(outdated.obstacle))
         self.health.watch("outdated", outdated.obstacle)
 
     def _start_auditing(self) -> None:
@@ -341,14 +341,14 @@ class Server:
             metadata=broker.metadata,
             quotas=broker.quotas,
             requests=[(APIS[key].name, stats) for key, stats in counted],
-            listeners=self._addresses,
+            listeners=self.addresses,
             partitions=() if broker.serving is None else broker.serving.replicas.partitions,
             is_active_controller=lambda: broker.leads,
             quorum=broker.quorum,
             counts=self.node.counts,
             logs=self._logs,
             watchdog=self.watchdog,
-            turns=self._addresses.turns,
+            turns=self.addresses.turns,
             cleaner=self.node.cleaner,
             transactions=None if broker.serving is None else broker.serving.transactions,
             sharing=None if broker.serving is None else broker.serving.sharing,
@@ -357,7 +357,7 @@ class Server:
             throttles={} if broker.serving is None else throttles_of(broker.replicas),
             failed_assertions_total=self._failed_assertions_total,
             auditing=self._auditing,
-            lag=self._lag,
+            lag=self.lag,
             dashboards=self.config["kavka.metrics.names"],
         )
 

@@ -80,8 +80,8 @@ class LogManager(OpenLogs):
             try:
                 directory.unmark_clean()
             except OSError as problem:
-                self._fail(directory, problem)
-        search = Search(self.disk, self.aside, self.futures, self._fail, known_id)
+                self.fail_directory(directory, problem)
+        search = Search(self.disk, self.aside, self.futures, self.fail_directory, known_id)
         found = search.logs(self.online, are_all=len(self.online) == len(self.directories))
         opening = partial(self._open, config_of=config_of, now_ms=now_ms)
         large: list[FoundLog] = []
@@ -116,7 +116,7 @@ class LogManager(OpenLogs):
         log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
         self._unusable[name] = unusable = Unusable(found_log, problem)
         if unusable.has_failed:
-            self._fail(directory, unusable.cause)
+            self.fail_directory(directory, unusable.cause)
         return unusable
 
     def _add(self, directory: LogDirectory, opened: Log) -> None:
@@ -198,7 +198,7 @@ class LogManager(OpenLogs):
             made = begin(self.disk, os.path.join(directory.path, str(name)), topic_id, config, now_ms)
         except OSError as problem:
             if not is_passing(problem):
-                self._fail(directory, problem)
+                self.fail_directory(directory, problem)
             raise _refused(name, "create", problem) from problem
         self._add(directory, made)
         assert self._logs.get(name) is made, f"{name} is made, and another log is in service"

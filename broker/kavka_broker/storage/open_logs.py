@@ -64,8 +64,8 @@ class OpenLogs:
         self._changed: dict[PartitionName, Log] = {}
         # New logs, or found after a crash without records, whose topic's id and names may not be synced yet.
         self._unsecured: list[Log] = []
-        self.aside = SetAside(disk, random_bytes, self._fail)
-        self.futures = FutureLogs(disk, random_bytes, self.aside, self._fail)
+        self.aside = SetAside(disk, random_bytes, self.fail_directory)
+        self.futures = FutureLogs(disk, random_bytes, self.aside, self.fail_directory)
         self._unclosed: dict[PartitionName, None] = {}  # logs that the next start has to recover
         self._is_loaded = False
 
@@ -127,7 +127,7 @@ class OpenLogs:
                     partition_log.durability.note_secured(seen)
             except OSError as problem:
                 if not is_out_of_files(problem):  # otherwise each log tries again with its first record
-                    self._fail(directory, problem)
+                    self.fail_directory(directory, problem)
 
     def remembers_former(self, topic: str, partition: int) -> bool:
         """Whether nothing has this name now, and checkpoints still speak of a log that had it."""
@@ -149,7 +149,7 @@ class OpenLogs:
             except OSError as problem:
                 directory.forget_problem = problem
                 if not is_passing(problem):
-                    self._fail(directory, problem)
+                    self.fail_directory(directory, problem)
 
     def _sync_id(self, partition_log: Log) -> None:
         try:
@@ -198,7 +198,7 @@ class OpenLogs:
         """Wherever it was found: in a sync within an append too, whose leader must not go on refusing forever."""
         home = self._homes.get(partition_log.name)
         if home is not None and self._logs.get(partition_log.name) is partition_log:
-            self._fail(home)
+            self.fail_directory(home)
 
     def retain(
         self,
@@ -280,7 +280,7 @@ class OpenLogs:
     def _logs_in(self, directory: LogDirectory) -> list[Log]:
         return [partition_log for partition_log in self if self._homes.get(partition_log.name) is directory]
 
-    def _fail(self, directory: LogDirectory, problem: OSError | None = None) -> None:
+    def fail_directory(self, directory: LogDirectory, problem: OSError | None = None) -> None:
         assert directory in self.directories, f"{directory.path} is not among the log directories"
         if not directory.is_online:
             return
@@ -349,7 +349,7 @@ class OpenLogs:
             if isinstance(problem, OSError) and is_passing(problem):
                 self._unclosed[partition_log.name] = None  # a full disk is not a broken one
             else:
-                self._fail(self._homes[partition_log.name])
+                self.fail_directory(self._homes[partition_log.name])
 
 
 def _nothing(directory: LogDirectory) -> None:

@@ -69,7 +69,7 @@ async def grow(client: Client, name: str, version: int) -> tuple[list[int], int]
 
 
 def muted(node: InProcess) -> int:
-    return sum(one.is_muted for listener in node.server._addresses.of_brokers for one in listener.connections)
+    return sum(one.is_muted for listener in node.server.addresses.of_brokers for one in listener.connections)
 
 
 @pytest.mark.parametrize("asked", [0, 1], ids=["the controller's node", "another broker"])

@@ -140,7 +140,7 @@ def test_a_token_lets_in_as_its_owner_and_what_was_answered_is_described(tmp_pat
         assert answer.error_code == E.NONE
         assert 0 < answer.session_lifetime_ms <= 1_000_000
         assert (await client.call(MetadataRequest([]), MetadataResponse, 9)).brokers
-        (peer,) = [each.peer for each in inside.server._addresses.of_brokers[0].connections if each.peer.is_by_token]
+        (peer,) = [each.peer for each in inside.server.addresses.of_brokers[0].connections if each.peer.is_by_token]
         assert peer.user == "alice"
 
     play(tmp_path, scenario)

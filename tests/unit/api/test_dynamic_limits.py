@@ -35,7 +35,7 @@ def test_the_bound_on_memory_outlives_a_change_of_limits(tmp_path: Path) -> None
 
     async def run() -> None:
         async with running(tmp_path) as inside:
-            addresses = inside.server._addresses
+            addresses = inside.server.addresses
             before = [listener.limits.memory for listener in addresses.of_brokers]
             addresses.limit_brokers(inside.server.config.altered({"max.connections": "7"}))
             assert all(one.limits.memory is two for one, two in zip(addresses.of_brokers, before, strict=True))

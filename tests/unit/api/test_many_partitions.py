@@ -93,7 +93,7 @@ def test_kept_request_bytes_count_until_the_answer(tmp_path: Path, monkeypatch: 
     used: list[int] = []
 
     async def scenario(inside: InProcess, client: Client) -> None:
-        (listener,) = inside.server._addresses.of_brokers
+        (listener,) = inside.server.addresses.of_brokers
         append = Partition.append
 
         def noting(partition: Partition, *arguments: Any, **options: Any) -> Any:

@@ -99,7 +99,7 @@ def test_a_client_is_the_user_that_java_would_name(asked: str, user: str, tmp_pa
             mine = writer.get_extra_info("sockname")[1]
             users = [
                 each.peer.user
-                for listener in inside.server._addresses
+                for listener in inside.server.addresses
                 for each in listener.connections
                 if each.peer.port == mine
             ]

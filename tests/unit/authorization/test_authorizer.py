@@ -4,9 +4,9 @@ from sys import getsizeof
 
 import pytest
 
-from kavka_broker.core.authorization import authorizer as module
 from kavka_broker.core.authorization.acl_types import Operation, PatternType, Permission, ResourceType
-from kavka_broker.core.authorization.authorizer import DECISIONS_BYTES_MAX, Authorizer
+from kavka_broker.core.authorization.authorizer import Authorizer
+from kavka_broker.core.authorization.decision_cache import DECISIONS_BYTES_MAX, DecisionCache
 from kavka_broker.core.authorization.hosts import plain_address
 from kavka_broker.core.authorization.index import OfType
 from kavka_broker.core.authorization.rules import Rule
@@ -60,17 +60,17 @@ def test_nobody_but_super_users_has_some_resource_before_the_rules_are_known() -
     assert authorizer.allows_some(*ASKED)
 
 
-def test_a_decision_is_remembered_until_a_rule_changes(monkeypatch: pytest.MonkeyPatch) -> None:
-    authorizer = knowing()
-    monkeypatch.setattr(module, "DECISIONS_KEPT_MAX", 2)
+def test_a_decision_is_remembered_until_a_rule_changes() -> None:
+    decisions = DecisionCache(decisions_max=2)
+    authorizer = Authorizer(decisions=decisions)
     assert not authorizer.allows(*ASKED, "t")
     authorizer.add(rule("t"))
     assert authorizer.allows(*ASKED, "t")
-    assert list(authorizer._decided.values()) == [True]
+    assert decisions.get((*ASKED, "t")) is True
     assert not authorizer.allows(*ASKED, "u")
-    assert len(authorizer._decided) == 2
+    assert len(decisions) == 2
     assert not authorizer.allows(*ASKED, "v")
-    assert len(authorizer._decided) == 1
+    assert len(decisions) == 1
     authorizer.remove(rule("t"))
     assert not authorizer.allows(*ASKED, "t")
 
@@ -99,13 +99,13 @@ def test_an_index_without_rules_keeps_nothing() -> None:
         index.count(known, 1)
     assert dict(index.lengths) == {2: 2}
     hosts = index.prefixed["ab"]["User:a"]
-    assert dict(hosts._sizes) == {(32, 8): 1}
+    assert dict(hosts.sizes) == {(32, 8): 1}
     for known in rules[:2]:
         index.count(known, -1)
-    assert hosts._counts.total() == 1
-    assert dict(hosts._sizes) == {(32, 8): 1}
+    assert hosts.counts.total() == 1
+    assert dict(hosts.sizes) == {(32, 8): 1}
     index.count(rules[2], -1)
-    assert (dict(hosts._sizes), dict(hosts._counts)) == ({}, {})
+    assert (dict(hosts.sizes), dict(hosts.counts)) == ({}, {})
     assert dict(index.lengths) == {2: 1}
     for known in rules[3:]:
         index.count(known, -1)
@@ -119,24 +119,28 @@ def test_an_address_has_one_form() -> None:
 
 
 def test_decisions_about_names_that_no_topic_has_are_not_remembered() -> None:
-    authorizer = Authorizer()
+    decisions = DecisionCache()
+    authorizer = Authorizer(decisions=decisions)
     for name in ("x" * 250, "x" * 32_000):
         assert not authorizer.allows("User:nobody", "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, name)
-        assert authorizer._decided == {}
+        assert len(decisions) == 0
     authorizer.allows("User:nobody", "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, "x" * 249)
-    assert len(authorizer._decided) == 1
+    assert len(decisions) == 1
 
 
 def test_what_is_remembered_of_decisions_is_bounded_in_bytes() -> None:
-    authorizer, wide = Authorizer(), "\U0001f600" * 240
-    sizes = []
+    decisions, wide, kept = DecisionCache(), "\U0001f600" * 240, list[tuple[str, str]]()
+    authorizer, sizes = Authorizer(decisions=decisions), list[int]()
     for number in range(10_000):
-        principal = f"User:{number}{wide}"
-        authorizer.allows(principal, "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, f"{number}{wide}")
+        asked = f"User:{number}{wide}", "127.0.0.1", Operation.DESCRIBE, ResourceType.GROUP, f"{number}{wide}"
+        authorizer.allows(*asked)
+        if len(decisions) == 1:
+            kept.clear()
+        kept.append((asked[0], asked[-1]))
         if number % 1_000 == 0:
-            sizes.append(sum(getsizeof(key[0]) + getsizeof(key[4] or "") for key in authorizer._decided))
+            sizes.append(sum(getsizeof(principal) + getsizeof(name) for principal, name in kept))
     assert max(sizes) <= DECISIONS_BYTES_MAX
-    assert authorizer._decided_bytes <= DECISIONS_BYTES_MAX
+    assert decisions.size_bytes <= DECISIONS_BYTES_MAX
     topic, user = (ResourceType.TOPIC, "t", PatternType.LITERAL), ("User:alice", "*")
     authorizer.add(Rule(*topic, *user, Operation.READ, Permission.ALLOW))
-    assert (authorizer._decided, authorizer._decided_bytes) == ({}, 0)
+    assert (len(decisions), decisions.size_bytes) == (0, 0)

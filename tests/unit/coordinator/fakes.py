@@ -143,7 +143,7 @@ class World:
 
     def advance(self, by_ms: int) -> None:
         self.clock.ms += by_ms
-        self.timers._fire()
+        self.timers.fire_due()
 
     def token(self) -> asyncio.Future[Message]:
         return asyncio.get_running_loop().create_future()

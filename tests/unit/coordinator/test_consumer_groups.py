@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.a69_consumer_group_describe import consumer_group_describe
-from kavka_broker.coordinator.groups import group_table, topic_expressions
+from kavka_broker.coordinator.groups import topic_expressions
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.consumer_group import heartbeat as rules
@@ -340,7 +340,7 @@ def test_expressions_that_the_log_refuses_are_matched_again_after_a_while() -> N
         assert group_of(world).matched == {"t|x": {"t"}, "[ux]": {"u"}}
         world.partition.refuses = None
         beat(world, "a", 3)
-        assert "g" in world.shard.consumers._upkeep._at_work, "not at each heartbeat"
+        assert "g" in world.shard.consumers.upkeep.at_work, "not at each heartbeat"
         world.advance(10_100)
         beat(world, "a", 3)
         await settled(world)
@@ -355,7 +355,7 @@ def test_a_group_is_deleted_with_its_expressions_and_takes_no_room_any_more() ->
         await expressing(world, "a", 0, "t")
         beat(world, "a", -1)
         world.shard.delete_group("g")
-        assert world.shard.consumers._size_bytes == 0
+        assert world.shard.consumers.room_bytes == world.shard.consumers.bytes_max
         image = GroupImage()
         await load(world.partition, image)
         assert (image.groups, image.consumer_groups) == ({}, {})
@@ -453,7 +453,7 @@ async def settled(world: World) -> None:
     """Wait for commands, also those that were begun by timers."""
     await asyncio.sleep(0)
     consumers = world.shard.consumers
-    await until(lambda: not consumers.is_changing("g") and not consumers._upkeep._at_work)
+    await until(lambda: not consumers.is_changing("g") and not consumers.upkeep.at_work)
 
 
 def test_a_large_group_is_worked_out_in_a_thread_and_its_other_commands_wait(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -490,7 +490,7 @@ def test_what_was_worked_out_for_a_shard_that_closed_meanwhile_changes_nothing(m
             assert isinstance(refused, BrokerError)
             assert refused.code is ErrorCode.NOT_COORDINATOR
         assert world.partition.log.log_end_offset == 0
-        assert not world.shard.consumers.timers._running
+        assert not world.shard.consumers.timers.running
 
     play(scenario)
 
@@ -535,10 +535,10 @@ def test_a_heartbeat_that_finds_nothing_to_do_is_answered_at_once(monkeypatch: p
     play(scenario)
 
 
-def test_members_are_bounded_in_bytes_over_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_are_bounded_in_bytes_over_all_groups() -> None:
     async def scenario() -> None:
         world = world_with_topic()
-        monkeypatch.setattr(group_table, "MEMBERS_BYTES_MAX", 3_000)
+        world.shard.consumers.bytes_max = 3_000
         beat(world, "a", 0)
         beat(world, "b", 0)
         assert refusal(beat, world, "c", 0) is ErrorCode.GROUP_MAX_SIZE_REACHED

@@ -93,7 +93,7 @@ def committed(offset: int) -> tuple[bytes, bytes | None]:
 def tell(groups: GroupCoordinator, *records: Message) -> None:
     """Publish these records as one committed batch."""
     for record in records:
-        groups._metadata.replay(record)
+        groups.metadata.replay(record)
     groups.apply(records)
 
 
@@ -294,7 +294,7 @@ def test_deletions_are_followed_from_the_topics_of_the_image() -> None:
     """The image may have changed after the coordinator was made, before it is first told."""
 
     async def scenario(groups: GroupCoordinator) -> None:
-        groups._metadata.replay(TopicRecord("u", b"u" * 16))
+        groups.metadata.replay(TopicRecord("u", b"u" * 16))
         groups.removals.follow()
         groups.led.leadership(with_log(), True)
         groups.shard("g").commit("g", -1, "", None, [Commit("u", 0, 1)], -1, 9)
@@ -346,15 +346,15 @@ def test_a_recreated_topic_does_not_write_the_tombstones_of_all_shards_at_once()
             written = tombstones()
         assert [shard for shard in groups.shards() if shard.image.groups_with_offsets()] == []
         turn(groups)
-        assert groups._forgetting is None
+        assert groups.forgetting is None
 
     play(scenario)
 
 
 def turn(groups: GroupCoordinator) -> None:
     """Advance the timers to the next slice."""
-    cast(Clock, groups._pacing.clock).ms += 2 * TICK_MS
-    groups._timers._fire()
+    cast(Clock, groups.pacing.clock).ms += 2 * TICK_MS
+    groups.timers.fire_due()
 
 
 def test_very_many_groups_are_given_up_in_slices() -> None:
@@ -436,8 +436,8 @@ def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch)
         for _ in range(2):
             await settled(groups)
             assert code(groups) == ErrorCode.COORDINATOR_NOT_AVAILABLE
-            cast(Clock, groups._pacing.clock).ms += LOAD_AGAIN_MS + TICK_MS
-            groups._timers._fire()
+            cast(Clock, groups.pacing.clock).ms += LOAD_AGAIN_MS + TICK_MS
+            groups.timers.fire_due()
         await settled(groups)
         assert list(groups.shards()) == [groups.shard("g")]
 

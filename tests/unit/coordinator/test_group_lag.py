@@ -149,7 +149,7 @@ def test_an_end_that_nobody_tells_is_no_series_and_old_figures_go() -> None:
 
 def test_a_partition_led_here_is_not_asked_for() -> None:
     scene = Scene({"etl": {"orders": {0: 35}}}, leader=HERE)
-    scene.lag._samples["orders", 0] = samples = EndSamples()
+    scene.lag.samples["orders", 0] = samples = EndSamples()
     samples.add(scene.peer.clock.ms, 0)
     found = scene.found()
     assert found["kavka_group_lag_records", "orders", "read_uncommitted"] == 5
@@ -188,9 +188,9 @@ def test_slices_of_coordinators_are_cut_by_the_clock_of_the_broker(tmp_path: Pat
 
     async def scenario() -> None:
         async with running(tmp_path, {"kavka.admin.listener": "127.0.0.1:0"}) as node:
-            lag = node.server._lag
+            lag = node.server.lag
             assert lag is not None
-            for slices in (lag._slices, lag._leaders._slices, node.broker.groups._pacing.slices):
+            for slices in (lag.slices, lag.leaders.slices, node.broker.groups.pacing.slices):
                 assert slices is node.broker.slices
 
     asyncio.run(scenario())

@@ -587,10 +587,10 @@ def test_groups_without_members_leave_nothing_in_memory() -> None:
                 True,
             )
             world.shard.join(f"g{number}", command)
-        assert len(world.shard.image.groups) == len(world.shard.classics._running) == 3
+        assert len(world.shard.image.groups) == len(world.shard.classics.running) == 3
         world.advance(11_000)
         assert not world.shard.image.groups
-        assert not world.shard.classics._running
+        assert not world.shard.classics.running
         assert not len(world.timers)
 
     play(scenario)

@@ -60,7 +60,7 @@ def test_a_waiting_join_frees_its_request_memory(tmp_path: Path) -> None:
 
     async def scenario(inside: InProcess, client: Client) -> None:
         late = await join(client, "g")
-        (listener,) = inside.server._addresses.of_brokers
+        (listener,) = inside.server.addresses.of_brokers
         waiting: list[Client] = []
         for number in range(2 * BOUND_BYTES // LARGE_BYTES):
             waiting.append(await inside.connect())

@@ -311,7 +311,7 @@ def test_classic_members_leave_a_consumer_group() -> None:
         assert not isinstance(left, list)
         assert await left == [ErrorCode.NONE, ErrorCode.UNKNOWN_MEMBER_ID, ErrorCode.NONE, ErrorCode.NONE]
         assert ([*consumers(world).members], consumers(world).epoch) == (["C"], epoch + 1)
-        assert [name for _, name in world.shard.consumers.timers._running["g"]] == ["C"]
+        assert [name for _, name in world.shard.consumers.timers.running["g"]] == ["C"]
         await check_replay(world)
 
     play(scenario)
@@ -522,14 +522,14 @@ def test_the_sessions_of_a_group_with_many_members_are_taken_over_in_slices(monk
     async def scenario() -> None:
         world = world_with_topic()
         names = adopted(world, 3 * YIELDS_PER_SLICE_MAX)
-        watched = world.shard.classics._running["g"]
+        watched = world.shard.classics.running["g"]
         assert len(watched) == YIELDS_PER_SLICE_MAX
         await until(lambda: len(watched) == len(names))
         joins = Heartbeat("g", "C", 0, "client", "/h", rebalance_timeout_ms=20_000, topics=("t",), owned={})
         heard = world.shard.consumers.heartbeat(joins, SETTINGS)
         assert not isinstance(heard, tuple), "a thread reads a group of that size"
         await heard
-        running = world.shard.consumers.timers._running["g"]
+        running = world.shard.consumers.timers.running["g"]
         assert len(running) == YIELDS_PER_SLICE_MAX + 1, "C was heard of"
         leaving = world.shard.leave("g", [Departure(names[-1])])
         await until(lambda: len(running) >= len(names))

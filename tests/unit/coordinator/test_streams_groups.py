@@ -5,7 +5,6 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator.groups import group_table
 from kavka_broker.coordinator.groups.classic_groups import SESSION_COST
 from kavka_broker.coordinator.groups.group_commands import StreamsHeard
 from kavka_broker.coordinator.groups.group_loading import load
@@ -169,11 +168,10 @@ def test_a_large_topology_is_decided_in_a_thread() -> None:
     play(scenario)
 
 
-def test_two_large_joins_do_not_take_the_same_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(group_table, "MEMBERS_BYTES_MAX", 700_000)
-
+def test_two_large_joins_do_not_take_the_same_room() -> None:
     async def scenario() -> None:
         world = begin()
+        world.shard.streams.bytes_max = 700_000
         epoch = beat(world, "a", 0)[0].epoch
         stores = [sent.TopicInfo(f"store-{number}") for number in range(1_500)]
         topology = sent.Topology(0, [sent.Subtopology("0", source_topics=["t"], state_changelog_topics=stores)])

@@ -2,6 +2,7 @@
 
 import asyncio
 import tracemalloc
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, Final
@@ -26,6 +27,7 @@ from kavka_broker.protocol.messages.offset_fetch_request import (
 )
 from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from kavka_broker.request import answer_memory
+from kavka_broker.request.answer_memory import AnswerBounds
 from kavka_broker.request.broker import Broker
 from tests.support.in_process import Client, InProcess, running
 from tests.support.waiting import until
@@ -99,11 +101,10 @@ def test_an_answer_about_many_groups_takes_a_few_times_its_bytes(tmp_path: Path)
     asyncio.run(scenario())
 
 
-def test_an_answer_that_grows_too_long_ends_its_connection(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_memory, "ANSWER_BYTES_MAX", 100_000)
-
+def test_an_answer_that_grows_too_long_ends_its_connection(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
+            inside.broker.answers.bounds = AnswerBounds(answer_bytes_max=100_000)
             client = await filled(inside)
             client.send(DescribeGroupsRequest(GROUPS), VERSION)
             assert await client.is_closed()
@@ -178,11 +179,10 @@ def test_a_wrong_name_of_32_kb_is_answered(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_who_asks_for_few_offsets_waits_for_nobody(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_memory, "MAKING_MAX", 0)
-
+def test_who_asks_for_few_offsets_waits_for_nobody(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
+            inside.broker.answers.bounds = AnswerBounds(making_max=0)
             client = await filled(inside)
             topic = OffsetFetchRequestTopics("t", partition_indexes=[0])
             request = OffsetFetchRequest(groups=[OffsetFetchRequestGroup("g", topics=[topic])])
@@ -192,23 +192,20 @@ def test_who_asks_for_few_offsets_waits_for_nobody(tmp_path: Path, monkeypatch: 
     asyncio.run(scenario())
 
 
-def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(answer_memory, "BYTES_MAX", 1)
-    monkeypatch.setattr(answer_memory, "TAKING_MS", 3_600_000)
-    monkeypatch.setattr(answer_memory, "LOOK_MS", 10)
+def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(tmp_path: Path) -> None:
+    bounds = AnswerBounds(bytes_max=1, taking_ms=3_600_000, look_ms=10)
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             slow, answers = await filled(inside), inside.broker.answers
+            answers.bounds = bounds
             for _ in range(8):  # more than the sockets take
                 slow.send(DescribeGroupsRequest(GROUPS), VERSION)
             await until(lambda: answers.used_bytes > 0 and bool(answers.holders))
             other = await inside.connect()
             other.send(ListGroupsRequest(), VERSION)
-            await until(lambda: len(answers._queue) > 0)
-            monkeypatch.setattr(answer_memory, "TAKING_MS", 0)
+            await until(lambda: answers.waiting_count > 0)
+            answers.bounds = replace(bounds, taking_ms=0)
             answer = await other.receive(ListGroupsResponse, VERSION)
             assert len(answer.groups) == len(GROUPS)
             await until(lambda: not answers.holders)
@@ -217,21 +214,20 @@ def test_who_does_not_take_an_answer_loses_the_connection_once_others_wait(
     asyncio.run(scenario())
 
 
-def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_memory, "MAKING_MAX", 1)
-
+def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             client, answers = await filled(inside), inside.broker.answers
+            answers.bounds = AnswerBounds(making_max=1)
             making = answers.begin(("u", "c"))
             for _ in range(3):
                 leaver = await inside.connect()
                 leaver.send(ListGroupsRequest(), VERSION)
-                await until(lambda: len(answers._queue) == 1)
+                await until(lambda: answers.waiting_count == 1)
                 leaver.close()
-                await until(lambda: len(answers._queue) == 0)
+                await until(lambda: answers.waiting_count == 0)
             client.send(ListGroupsRequest(), VERSION)
-            await until(lambda: len(answers._queue) == 1)
+            await until(lambda: answers.waiting_count == 1)
             making.end()
             assert len((await client.receive(ListGroupsResponse, VERSION)).groups) == len(GROUPS)
             assert not answers.is_full
@@ -262,17 +258,15 @@ def test_clients_have_room_in_turn() -> None:
         assert order[0] == "modest"
         for making in first[1:]:
             making.end()
-        assert (memory._making, memory.used_bytes) == (0, 0)
+        assert (memory.making_count, memory.used_bytes) == (0, 0)
 
     asyncio.run(scenario())
 
 
-def test_the_largest_that_are_not_taken_end_where_there_is_no_room(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(answer_memory, "BYTES_MAX", 1_000)
-
+def test_the_largest_that_are_not_taken_end_where_there_is_no_room() -> None:
     async def scenario() -> None:
         clock = Clock()
-        memory = answer_memory.AnswerMemory(clock, Unset())  # type: ignore[arg-type]
+        memory = answer_memory.AnswerMemory(clock, Unset(), AnswerBounds(bytes_max=1_000))  # type: ignore[arg-type]
         closed: list[str] = []
 
         def note(name: str, reason: str) -> None:
@@ -285,10 +279,10 @@ def test_the_largest_that_are_not_taken_end_where_there_is_no_room(monkeypatch: 
         clock.now_ms += answer_memory.TAKING_MS - 1
         steady.shrink(0)
         steady.grow(200)
-        memory._look_now()
+        memory.look()
         assert closed == []
         clock.now_ms += 1
-        memory._look_now()
+        memory.look()
         assert closed == ["l"], "without it there is room again"
 
     asyncio.run(scenario())

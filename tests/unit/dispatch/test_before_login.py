@@ -91,8 +91,8 @@ def test_a_refused_version_may_be_followed_by_one_more(tmp_path: Path) -> None:
 
 def test_nothing_before_the_login_is_kept_under_the_client_id(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
-        requests, turns = inside.broker.quotas.requests, inside.server._addresses.turns
-        sensors = len(requests._sensors), len(requests._resolved)
+        requests, turns = inside.broker.quotas.requests, inside.server.addresses.turns
+        sensors = len(requests.sensors), len(requests.resolved)
         named, flows = set(turns.spent), turns.flow_count
         for number in range(20):
             client = await inside.connect()
@@ -100,7 +100,7 @@ def test_nothing_before_the_login_is_kept_under_the_client_id(tmp_path: Path) ->
             await versions(client)
             assert await log_in(client, "wrong") == ErrorCode.SASL_AUTHENTICATION_FAILED
             assert await client.is_closed()
-        assert (len(requests._sensors), len(requests._resolved)) == sensors
+        assert (len(requests.sensors), len(requests.resolved)) == sensors
         assert requests.before_login.used_total > 0
         assert {name for name in set(turns.spent) - named if "stranger" in name[1]} == set()
         assert turns.flow_count <= flows + 1, "that of the newcomers of the address"
@@ -128,13 +128,13 @@ def test_a_long_client_id_is_kept_as_its_beginning_and_a_hash(tmp_path: Path) ->
         await client.call(MetadataRequest([]), MetadataResponse, 9)
         kept = [client_id for user, client_id in inside.broker.quotas.requests.resolved if user == "alice"]
         assert kept == [shortened(LONG)]
-        assert all(len(name) <= NAME_CHARACTERS_MAX for pair in inside.server._addresses.turns.spent for name in pair)
+        assert all(len(name) <= NAME_CHARACTERS_MAX for pair in inside.server.addresses.turns.spent for name in pair)
 
     play(tmp_path, scenario)
 
 
 def listener_of(inside: InProcess) -> Listener:
-    return next(one for one in inside.server._addresses.of_brokers if one.name == "CLIENTS")
+    return next(one for one in inside.server.addresses.of_brokers if one.name == "CLIENTS")
 
 
 async def nothing(client: Client) -> None:
@@ -196,12 +196,12 @@ def test_a_login_that_is_not_finished_ends_at_its_deadline(
 
 
 def has_deadline(connection: Connection) -> bool:
-    return connection._login_deadline is not None
+    return connection.login_deadline is not None
 
 
 def end_deadline(connection: Connection) -> None:
-    assert connection._login_deadline is not None
-    connection._login_deadline.fire()
+    assert connection.login_deadline is not None
+    connection.login_deadline.fire()
 
 
 def test_a_login_has_so_long_as_configured(tmp_path: Path) -> None:
@@ -220,7 +220,7 @@ def test_a_client_that_has_logged_in_has_no_deadline_nor_one_that_need_not(tmp_p
         assert has_deadline(connection)
         await log_in(client)
         assert not has_deadline(connection)
-        for other in inside.server._addresses.of_brokers:
+        for other in inside.server.addresses.of_brokers:
             assert other is listener or not any(map(has_deadline, other.connections))
 
     play(tmp_path, scenario)
@@ -243,7 +243,7 @@ def test_a_connection_that_leaves_takes_its_deadline_with_it(tmp_path: Path) -> 
         client, listener = await inside.connect(), listener_of(inside)
         await until(lambda: len(listener.connections) == 1)
         (connection,) = listener.connections
-        deadline = connection._login_deadline
+        deadline = connection.login_deadline
         assert deadline is not None
         client.close()
         await until(lambda: not listener.connections)

@@ -142,7 +142,7 @@ def test_an_idle_connection_ends_without_a_warning(tmp_path: Path, caplog: pytes
     async def scenario() -> None:
         async with running(tmp_path, {"connections.max.idle.ms": "200"}) as inside:
             assert await (await inside.connect()).is_closed()
-            assert [listener.refused_count for listener in inside.server._addresses.of_brokers] == [0]
+            assert [listener.refused_count for listener in inside.server.addresses.of_brokers] == [0]
 
     with caplog.at_level(logging.WARNING, "kavka"):
         asyncio.run(scenario())

@@ -76,7 +76,7 @@ def used_ns(node: InProcess, client_id: str) -> float:
 
 
 def muted(node: InProcess) -> int:
-    return sum(one.is_muted for listener in node.server._addresses.of_brokers for one in listener.connections)
+    return sum(one.is_muted for listener in node.server.addresses.of_brokers for one in listener.connections)
 
 
 def test_a_client_over_its_percentage_is_told_and_held_for_a_sample_at_most(tmp_path: Path) -> None:

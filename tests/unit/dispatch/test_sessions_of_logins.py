@@ -69,7 +69,7 @@ async def is_served(client: Client) -> bool:
 
 
 def listener(inside: InProcess) -> Listener:
-    return inside.server._addresses.of_brokers[0]
+    return inside.server.addresses.of_brokers[0]
 
 
 def connection(inside: InProcess) -> Connection:

@@ -275,6 +275,6 @@ def test_the_loop_rests_when_the_last_that_waited_is_gone() -> None:
         greedy = Greedy(turns, "a")
         turns.forget(greedy.flow, greedy.take_turn)
         await pass_turns(5)
-        assert not turns._is_armed
+        assert not turns.is_armed
 
     run(scenario)

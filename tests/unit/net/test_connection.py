@@ -392,7 +392,7 @@ def test_connections_are_not_read_while_others_have_used_the_bound_up() -> None:
             first.writer.write(framed(large)[:100_000])
             await until(lambda: memory.is_full)
             second.writer.write(framed(large))
-            await until(lambda: any(one._is_paused for one in handlers.connections))
+            await until(lambda: any(one.is_paused for one in handlers.connections))
             other.send("s1")
             assert await other.answer() == body("s1")
             first.writer.write(framed(large)[100_000:])
@@ -412,7 +412,7 @@ def test_whoever_goes_gives_room_to_those_who_wait() -> None:
             first.writer.write(framed(large)[:100_000])
             await until(lambda: memory.is_full)
             second.writer.write(framed(large))
-            await until(lambda: any(one._is_paused for one in handlers.connections))
+            await until(lambda: any(one.is_paused for one in handlers.connections))
             first.writer.close()
             assert await second.answer() == large
 

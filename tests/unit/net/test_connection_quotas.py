@@ -310,7 +310,7 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
             await serves(served[0])
             held = list(ports.listeners["A"].connections)[-1]
             assert held.is_muted
-            assert held._muted_until_ms > ports.listeners["A"].clock.monotonic_ms()
+            assert held.muted_until_ms > ports.listeners["A"].clock.monotonic_ms()
             assert [line.held_connections for line in ports.of_addresses()] == [1]
             ports.clock.go_on()
             async with asyncio.timeout(60):

@@ -218,9 +218,9 @@ def test_a_question_in_the_turn_in_which_the_connection_stands_comes_behind_thos
 
             asked = [ask("first")]
             assert isinstance(peer, Remote)
-            while peer._opening is None:
+            while peer.opening is None:
                 await asyncio.sleep(0)
-            peer._opening.add_done_callback(lambda _: asked.append(ask("second")))
+            peer.opening.add_done_callback(lambda _: asked.append(ask("second")))
             await asked[0]
             await asked[1]
             assert names == ["first", "second"]

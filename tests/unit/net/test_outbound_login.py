@@ -115,12 +115,12 @@ def test_nothing_is_asked_before_the_login() -> None:
 
 def end_login(remote: Remote) -> None:
     """What happens when the login over this connection is about to end, which takes an hour, now."""
-    assert remote._link is not None
-    retirement = remote._link._retirement
+    assert remote.link is not None
+    retirement = remote.link.retirement
     assert retirement is not None
     left_ms = 1000 * (retirement.when() - asyncio.get_running_loop().time())
     assert left_ms < HOUR_MS, "it is too late when the login has ended"
-    remote._retire(remote._link)
+    remote.retire(remote.link)
 
 
 def test_another_connection_takes_over_before_a_login_ends_and_the_former_one_answers_what_it_owes() -> None:
@@ -153,8 +153,8 @@ def test_a_former_connection_is_closed_once_it_owes_nothing() -> None:
                 await remote.ask(MetadataRequest(), MetadataResponse, timeout_ms=TIME_MS)
                 assert asked == count * [18, 17, 36, 3]
                 end_login(remote)
-                assert remote._link is None
-                assert [link.is_lost for link in remote._retired] == [True]
+                assert remote.link is None
+                assert [link.is_lost for link in remote.retired] == [True]
             remote.close()
             await turns()
 

@@ -136,25 +136,25 @@ def play(keys: Certificates, directory: Path, scenario: Callable[[InProcess], Aw
 
 def is_quiet(inside: InProcess) -> bool:
     """Whether no connection is there, nor about to be."""
-    listeners = list(inside.server._addresses)
-    acceptors = [listener._acceptor for listener in listeners]
+    listeners = list(inside.server.addresses)
+    acceptors = [listener.acceptor for listener in listeners]
     return not any(listener.connections for listener in listeners) and not any(
-        acceptor._making for acceptor in acceptors if isinstance(acceptor, SocketAcceptor)
+        acceptor.making for acceptor in acceptors if isinstance(acceptor, SocketAcceptor)
     )
 
 
 def acceptor_of(inside: InProcess, name: str) -> SocketAcceptor:
-    (found,) = (listener._acceptor for listener in inside.server._addresses if listener.name == name)
+    (found,) = (listener.acceptor for listener in inside.server.addresses if listener.name == name)
     assert isinstance(found, SocketAcceptor)
     return found
 
 
 async def come_and_go(inside: InProcess, name: str, guest: Guest, context: ssl.SSLContext, count: int) -> None:
     acceptor = acceptor_of(inside, name)
-    taken_count = acceptor._taken_count + count
+    taken_count = acceptor.taken_count + count
     for _ in range(count):
         await asyncio.to_thread(guest, port_of(inside, name), context)
-    await until(lambda: acceptor._taken_count == taken_count)
+    await until(lambda: acceptor.taken_count == taken_count)
     await until(lambda: is_quiet(inside))
     await turns()
 
@@ -179,9 +179,9 @@ def test_a_handshake_that_is_given_up_leaves_nothing(keys: Certificates, tmp_pat
             before = leftovers()
             with socket.create_connection(("127.0.0.1", port_of(inside, "TLS")), SECONDS_MAX) as plain:
                 plain.sendall(BEGINNING_OF_A_HELLO)
-                await until(lambda: acceptor._making)
-                acceptor._give_up_oldest()
-                await until(lambda: not acceptor._making)
+                await until(lambda: acceptor.making)
+                acceptor.give_up_oldest()
+                await until(lambda: not acceptor.making)
                 await until(lambda: leftovers() == before)
 
     play(keys, tmp_path, scenario)

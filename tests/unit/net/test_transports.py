@@ -28,7 +28,7 @@ def test_a_connection_that_has_ended_is_freed_at_once(tmp_path: Path) -> None:
                     await loop.sock_connect(guest, ("127.0.0.1", port))
                     await loop.sock_sendall(guest, FRAME)
                     assert await loop.sock_recv(guest, 4)
-                await until(lambda: not any(listener.connections for listener in inside.server._addresses))
+                await until(lambda: not any(listener.connections for listener in inside.server.addresses))
 
             await come_and_go()
             gc.collect()

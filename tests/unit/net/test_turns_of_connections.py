@@ -11,7 +11,6 @@ from typing import Any
 from kavka_broker.core.fair_queueing import QUANTUM_NS
 from kavka_broker.loop.timers import Timers
 from kavka_broker.loop.turns import CONNECTION_NS, NEWCOMERS, Turns
-from kavka_broker.net.connection import Connection
 from kavka_broker.net.inbox import LITTLE_BYTES
 from kavka_broker.net.limits import Limits
 from kavka_broker.net.listener import Listener
@@ -184,12 +183,12 @@ def test_a_new_connection_of_a_known_client_waits_for_no_newcomers() -> None:
         (connection,) = served.connections
         newcomers = served.turns.join_newcomers("PLAINTEXT", "127.0.0.1")
         served.turns.charge_too(newcomers, 100 * QUANTUM_NS)
-        served.turns._is_granted = True  # a slice that lasts
+        await served.turns.granted(served.turns.own)  # a slice that lasts
         served.turns.wait(newcomers, lambda: True)
         again, writer = await served.connect()
         writer.write(framed("light"))
         await again.readexactly(len(ANSWER))
-        assert {one._flow for one in served.connections} == {connection._flow}
+        assert {one.peer.flow for one in served.connections} == {connection.peer.flow}
         assert newcomers.waiting, "who has had less goes first"
 
     run(scenario, 10_000)
@@ -200,18 +199,18 @@ def test_a_newcomer_that_waits_for_its_turn_waits_where_it_is() -> None:
 
     async def scenario(served: Served) -> None:
         newcomers = served.turns.join_newcomers("PLAINTEXT", "127.0.0.1")
-        served.turns._is_granted = True  # a slice that lasts
+        await served.turns.granted(served.turns.own)  # a slice that lasts
         served.turns.wait(newcomers, lambda: True)
         _, writer = await served.connect()
         writer.write(framed("light"))
-        await until(lambda: [one for one in served.connections if one._waits_for_turn])
+        await until(lambda: len(newcomers.waiting) == 2)
         (connection,) = served.connections
         served.turns.join("ANONYMOUS", "light")
-        connection._advance()
-        assert connection._take_turn in connection._flow.waiting
+        connection.resume_writing()
+        assert len(newcomers.waiting) == 2
         connection.abort()
         await until(lambda: not served.connections)
-        assert connection._take_turn not in newcomers.waiting
+        assert len(newcomers.waiting) == 1
 
     run(scenario, 10_000)
 
@@ -225,7 +224,8 @@ def test_a_connection_is_that_of_its_first_client() -> None:
             writer.write(framed(name))
             await reader.readexactly(len(ANSWER))
         (connection,) = served.connections
-        assert connection._flow.client == ("ANONYMOUS", "first")
+        assert connection.peer.flow is not None
+        assert connection.peer.flow.client == ("ANONYMOUS", "first")
         assert not {("ANONYMOUS", "second"), ("ANONYMOUS", "third")} & served.turns.spent.keys()
 
     run(scenario)
@@ -266,7 +266,8 @@ def test_connections_whose_delays_end_at_once_are_closed_some_a_turn() -> None:
             writer.close()
         await until(lambda: all(connection.is_muted for connection in served.connections))
         for connection in list(served.connections):
-            connection._unmute()
+            assert connection.mute is not None
+            connection.mute.fire()
         counted = [len(served.connections)]
         while served.connections:
             await asyncio.sleep(0)
@@ -277,10 +278,6 @@ def test_connections_whose_delays_end_at_once_are_closed_some_a_turn() -> None:
     run(scenario)
 
 
-def is_paused(connection: Connection) -> bool:
-    return not connection._transport.is_reading()
-
-
 def test_a_connection_that_waits_for_its_turn_is_not_read_on() -> None:
     async def scenario(served: Served) -> None:
         reader, writer = await served.connect()
@@ -288,17 +285,17 @@ def test_a_connection_that_waits_for_its_turn_is_not_read_on() -> None:
         await reader.readexactly(len(ANSWER))
         (connection,) = served.connections
         other = served.turns.join("alice", "other")
-        served.turns._is_granted = True  # a slice that lasts
+        flow = connection.peer.flow
+        assert flow is not None
+        await served.turns.granted(served.turns.own)  # a slice that lasts
         served.turns.wait(other, lambda: True)
-        served.turns.charge(connection._flow, 100 * QUANTUM_NS)
+        served.turns.charge(flow, 100 * QUANTUM_NS)
         writer.write(framed("sender") * REQUESTS)
-        await until(lambda: connection._waits_for_turn)
-        connection._inbox.next_frame()  # there is room again
-        connection._read_or_pause()
-        assert is_paused(connection)
+        await until(lambda: bool(flow.waiting))
+        assert connection.is_paused
         served.turns.over(other, 0)
-        await reader.readexactly((REQUESTS - 1) * len(ANSWER))
-        assert not is_paused(connection)
+        await reader.readexactly(REQUESTS * len(ANSWER))
+        assert not connection.is_paused
 
     run(scenario, 10_000)
 

@@ -179,10 +179,9 @@ def test_held_time_counts_each_connection_for_itself_and_until_now() -> None:
 
 
 def test_held_time_stays_where_it_was_counted_when_a_share_gets_its_name() -> None:
-    quota = ByteQuota(WINDOW, series_max=0)
+    quota = ByteQuota(WINDOW, series_max=1)  # for a share with a limit
     held = quota.held("alice", "etl", 0)
     held.begin(0)
-    quota._series_max = 2
     quota.update({Entity("alice"): 1000.0})
     quota.charge("alice", "etl", 1, 1000)
     quota.charge("alice", "x", 1, 3000)
@@ -221,8 +220,8 @@ def test_names_made_up_by_clients_do_not_grow_memory() -> None:
 
     lines = {(line.user, line.client_id): line for line in at_once(quota.usages(0))}
 
-    assert len(quota._sensors) <= 52  # the bound, and one for late-comers of each of the two users
-    assert len(quota._resolved) <= 50
+    assert len(quota.sensors) <= 52  # the bound, and one for late-comers of each of the two users
+    assert len(quota.resolved) <= 50
     assert len(lines) == 11
     assert sum(line.used_total for line in lines.values()) == 2000
     assert lines[OTHER, OTHER].used_total == 1990
@@ -304,12 +303,12 @@ def test_limits_that_have_not_changed_are_not_found_again() -> None:
     quotas.update({"producer_byte_rate": {Entity("alice"): 1000.0}})
     quotas.produce("alice", "etl", 1, 0)
     quotas.fetch("alice", "etl", 1, 0)
-    known = quotas.by_type[PRODUCE]._resolved.copy()
+    known = quotas.by_type[PRODUCE].resolved.copy()
 
     quotas.update({"producer_byte_rate": {Entity("alice"): 1000.0}, "consumer_byte_rate": {Entity("alice"): 1000.0}})
 
-    assert quotas.by_type[PRODUCE]._resolved == known != {}
-    assert quotas.by_type[FETCH]._resolved == {}
+    assert quotas.by_type[PRODUCE].resolved == known != {}
+    assert quotas.by_type[FETCH].resolved == {}
 
 
 def test_a_change_asks_for_nobody_and_each_has_its_limit_when_it_is_heard_of_or_looked_at_next() -> None:

@@ -16,11 +16,11 @@ EMPTIED_MS = 10_000
 
 def names_bytes(quota: ByteQuota) -> int:
     """The bytes of the names that sensors keep."""
-    return sum(size_of(sensor.client) for sensor in quota._sensors.values())
+    return sum(size_of(sensor.client) for sensor in quota.sensors.values())
 
 
 def resolved_bytes(quota: ByteQuota) -> int:
-    return sum(size_of(client) for client in quota._resolved)
+    return sum(size_of(client) for client in quota.resolved)
 
 
 def flood(quota: ByteQuota, user: str, count: int, name: str = "", now_ms: int = 0) -> None:
@@ -34,7 +34,7 @@ def test_names_of_clients_are_bounded_in_bytes() -> None:
         flood(quota, user, 6_000, WIDE)
     assert names_bytes(quota) <= NAMES_BYTES_MAX + 3 * 2_000  # and the first of each late-comers' sensor
     assert resolved_bytes(quota) <= RESOLVED_BYTES_MAX
-    assert quota._room._bytes > NAMES_BYTES_MAX * 0.9, "the bound is used"
+    assert quota.room.used_bytes > NAMES_BYTES_MAX * 0.9, "the bound is used"
 
 
 def test_clients_without_a_login_push_no_others_into_a_common_sensor() -> None:
@@ -74,9 +74,9 @@ def test_room_comes_back_with_the_sensors_that_expire() -> None:
     quota = ByteQuota(SampleWindow(), sensors_max=10)
     flood(quota, "alice", 100)
     quota.expire(IDLE_MS_MAX)
-    assert (quota._room._sensors, quota._room._bytes, quota._room._by_user) == (0, 0, {})
+    assert (quota.room.sensors, quota.room.used_bytes, quota.room.by_user) == (0, 0, {})
     flood(quota, "alice", 5, now_ms=IDLE_MS_MAX)
-    assert quota._room._sensors == 5
+    assert quota.room.sensors == 5
 
 
 def test_a_quota_on_a_long_client_id_holds_for_the_client_whose_id_was_shortened() -> None:

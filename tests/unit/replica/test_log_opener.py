@@ -209,7 +209,7 @@ def test_a_topic_that_is_deleted_before_its_turn_leaves_nothing(tmp_path: Path) 
             await inside.create("u")
             await all_open(inside, 1)
             assert [str(one) for one in inside.broker.partitions] == ["u-0"]
-            assert [str(one.name) for one in inside.broker.replicas._logs] == ["u-0"]
+            assert [str(one.name) for one in inside.broker.replicas.logs] == ["u-0"]
 
     asyncio.run(scenario())
 
@@ -222,7 +222,7 @@ def test_a_topic_made_anew_under_its_name_is_not_synced_for_on_the_loop(
 
     async def scenario() -> None:
         async with running(tmp_path, SELDOM) as inside:
-            logs = inside.broker.replicas._logs
+            logs = inside.broker.replicas.logs
             if was_hosted:
                 await inside.create("t", MANY)
                 await all_open(inside, MANY)
@@ -268,7 +268,7 @@ def test_a_disk_that_lets_nothing_be_forgotten_is_told_by_whoever_makes_the_log(
 ) -> None:
     async def scenario() -> None:
         async with running(tmp_path, SELDOM) as inside:
-            logs = inside.broker.replicas._logs
+            logs = inside.broker.replicas.logs
             await inside.create("t")
             await all_open(inside, 1)
             logs.write_checkpoints(lambda _: 1)

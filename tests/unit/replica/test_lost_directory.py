@@ -30,7 +30,7 @@ def test_a_lost_directory_takes_only_its_own_replicas(tmp_path: Path) -> None:
                 homes[index] = home.path
             assert set(homes.values()) == {str(tmp_path / "a"), str(tmp_path / "b")}
             failed = next(one for one in replicas.log_directories if one.path == str(tmp_path / "b"))
-            replicas._logs._fail(failed)
+            replicas.logs.fail_directory(failed)
             await asyncio.sleep(0)
             await asyncio.sleep(0)
             codes = {index: code_of(inside, index) for index in range(PARTITIONS)}
@@ -64,7 +64,7 @@ def test_one_that_the_controller_has_yet_to_hear_of_is_reported_as_lost(tmp_path
             await until(lambda: lost.state.directory_of(1) == replicas.log_directories[1].directory_id)
             forgotten = PartitionChangeRecord(lost.index, topic_id, directories=[bytes(16)])
             await inside.broker.active.submit(lambda *_: Decision([forgotten], None))
-            replicas._logs._fail(replicas.log_directories[1])
+            replicas.logs.fail_directory(replicas.log_directories[1])
             await until(lambda: topic.partitions[lost.index].leader < 0)
             assert topic.partitions[1 - lost.index].leader == 1
 

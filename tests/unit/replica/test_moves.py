@@ -338,7 +338,7 @@ def test_a_copy_that_lost_its_id_is_begun_anew(tmp_path: Path) -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
             await arrived(inside, tmp_path / "b")
             assert len(values_of(inside.broker.partitions.leader("t", 0))) == RECORDS
-            free(inside.broker.replicas._logs)
+            free(inside.broker.replicas.logs)
         assert not futures(tmp_path / "b")
 
     asyncio.run(scenario())
@@ -367,7 +367,7 @@ def test_a_move_that_is_called_back_before_it_goes_on_leaves_nothing(tmp_path: P
                 assert replicas.moves.get("t", 0) is None
                 assert home_of(inside) == str(tmp_path / "a")
         async with running(tmp_path / "a", two(tmp_path)) as inside:
-            free(inside.broker.replicas._logs)
+            free(inside.broker.replicas.logs)
         assert not futures(tmp_path / "b")
 
     asyncio.run(scenario())
@@ -382,7 +382,7 @@ def test_a_move_into_a_directory_that_fails_ends_and_the_log_is_where_it_was(tmp
             replicas = inside.broker.replicas
             partition, target = replicas.partitions.leader("t", 0), replicas.log_directories[1]
             replicas.moves.begin(partition, target)
-            replicas._logs._fail(target)
+            replicas.logs.fail_directory(target)
             await until(lambda: replicas.moves.get("t", 0) is None)
             assert home_of(inside) == str(tmp_path / "a")
             write(inside, b"y")

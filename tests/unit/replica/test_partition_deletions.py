@@ -115,7 +115,7 @@ def test_nobody_finds_a_partition_of_a_deleted_topic_that_waits_for_its_end(tmp_
             await delete(inside, "t")
             assert seen == [(MANY - SLICE_MAX, {ErrorCode.UNKNOWN_TOPIC_OR_PARTITION})]
             await departures.stop()
-            assert not list(inside.broker.replicas._logs)
+            assert not list(inside.broker.replicas.logs)
 
     asyncio.run(scenario())
 
@@ -137,6 +137,6 @@ def test_a_topic_that_is_made_anew_meanwhile_has_logs_of_its_own(tmp_path: Path)
             assert {(one.topic_id, one.log.topic_id, one.log.log_end_offset) for one in replicas.partitions} == {
                 (made[1], made[1], 0)
             }
-            assert len(list(replicas._logs)) == MANY
+            assert len(list(replicas.logs)) == MANY
 
     asyncio.run(scenario())

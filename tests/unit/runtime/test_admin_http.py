@@ -135,22 +135,21 @@ def test_connections_that_say_nothing_make_room_for_a_probe() -> None:
     asyncio.run(scenario())
 
 
-def test_no_more_connections_than_the_bound_are_held(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_more_connections_than_the_bound_are_held() -> None:
     may_answer = asyncio.Event()
 
-    async def slowly(admin: AdminHttp) -> HttpAnswer:
+    async def slowly() -> HttpAnswer:
         await may_answer.wait()
         return plain(HTTPStatus.OK, "late")
 
-    monkeypatch.setattr(AdminHttp, "_healthz", slowly)
-
     async def scenario() -> None:
         admin = AdminHttp(sources(), PATIENT)
+        admin.pages["/slow"] = slowly
         port = await admin.open("127.0.0.1:0")
         asking = await connected(port, BOUNDS.connections_max)
         for _, writer in asking:
-            writer.write(b"GET /healthz HTTP/1.1\r\n\r\n")
-        while admin._silent or admin._connections < BOUNDS.connections_max:
+            writer.write(b"GET /slow HTTP/1.1\r\n\r\n")
+        while admin.silent or admin.connections < BOUNDS.connections_max:
             await asyncio.sleep(0)
         ((reader, writer),) = await connected(port, 1)
         with pytest.raises((ConnectionError, asyncio.IncompleteReadError)):
@@ -179,7 +178,7 @@ def test_what_is_no_address_is_refused_with_the_fix(address: str) -> None:
         parse_address(address)
 
 
-def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page() -> None:
     rendered = 0
 
     async def render(_: object) -> bytes:
@@ -189,22 +188,21 @@ def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypa
         return bytes(12 * 1024 * 1024)  # more than the buffers of two sockets
 
     bounds = AdminBounds(connections_max=6, scrapes_max=4, seconds_max=3600, shared_seconds=3600)
-    monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
 
     def is_settled(admin: AdminHttp, scrapes: int) -> bool:
-        return len(admin._scrapes) == scrapes and len(admin._silent) <= 2
+        return len(admin.scrapes) == scrapes and len(admin.silent) <= 2
 
     async def scenario() -> None:
-        admin = AdminHttp(sources(), bounds)
+        admin = AdminHttp(sources(), bounds, render)
         port = await admin.open("127.0.0.1:0")
         readers = []
         for _ in range(2):
-            ((reader, writer),) = await connected(port, 1)
-            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            ((_, writer),) = await connected(port, 1)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
             readers.append(writer)
         for number in range(2 * bounds.connections_max):
-            ((reader, writer),) = await connected(port, 1)
-            reader._transport.pause_reading()  # type: ignore[attr-defined]
+            ((_, writer),) = await connected(port, 1)
+            writer.transport.pause_reading()  # type: ignore[attr-defined]
             readers.append(writer)
             writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
             await until(partial(is_settled, admin, min(number + 1, bounds.scrapes_max)))
@@ -213,34 +211,32 @@ def test_readers_that_do_not_read_make_room_for_probes_and_get_one_page(monkeypa
                 probe.write(b"GET /healthz HTTP/1.1\r\n\r\n")
                 assert (await probing.read()).startswith(b"HTTP/1.1 200"), number
                 probe.close()
-        assert admin._connections <= bounds.connections_max
+        assert admin.connections <= bounds.connections_max
         for writer in readers:
             writer.transport.abort()
-        await until(lambda: not admin._connections)
-        assert admin._rendering is None, "the page is not kept"
+        await until(lambda: not admin.connections)
+        assert admin.rendering is None, "the page is not kept"
         await admin.close()
 
     asyncio.run(scenario())
     assert rendered == 1
 
 
-def test_scrapes_one_after_another_get_a_page_each(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_scrapes_one_after_another_get_a_page_each() -> None:
     pages = iter((b"1", b"2"))
 
     async def render(_: object) -> bytes:
         return next(pages)
 
-    monkeypatch.setattr("kavka_broker.runtime.metrics.render", render)
-
     async def scenario() -> list[bytes]:
-        admin = AdminHttp(sources(), PATIENT)
+        admin = AdminHttp(sources(), PATIENT, render)
         port, found = await admin.open("127.0.0.1:0"), []
         for _ in range(2):
             ((reader, writer),) = await connected(port, 1)
             writer.write(b"GET /metrics HTTP/1.1\r\n\r\n")
             found.append((await reader.read()).rpartition(b"\r\n")[2])
             writer.close()
-            await until(lambda: not admin._connections)
+            await until(lambda: not admin.connections)
         await admin.close()
         return found
 

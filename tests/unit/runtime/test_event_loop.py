@@ -56,14 +56,14 @@ def test_a_timer_of_the_broker_fires_at_the_first_wake_up(name: str) -> None:
     async def scenario() -> None:
         clock, wakes = SystemClock(), 0
         timers = Timers(clock, asyncio.get_running_loop())
-        fire = timers._fire
+        fire = timers.fire_due
 
         def counted() -> None:
             nonlocal wakes
             wakes += 1
             fire()
 
-        timers._fire = counted  # type: ignore[method-assign]
+        timers.fire_due = counted  # type: ignore[method-assign]
         for number in range(20):
             done, began_ms = asyncio.Event(), clock.monotonic_ms()
             timers.after(1 + number / 7, done.set)

@@ -266,7 +266,7 @@ def test_a_node_starts_beside_a_server_that_never_ends_its_answer(
         async with running(tmp_path, settings) as inside:
             ages = {
                 labels: value
-                for listener in inside.server._addresses
+                for listener in inside.server.addresses
                 for name, labels, value in listener_samples(listener)
                 if name == "kavka_token_keys_age_seconds"
             }

@@ -148,7 +148,7 @@ def test_a_defect_is_found_where_it_is_made(what: str) -> None:
 def test_a_directory_of_another_broker_does_not_fail_here() -> None:
     manager, other = start(formatted()), start(formatted())
     with pytest.raises(AssertionError):
-        manager._fail(other.directories[0])
+        manager.fail_directory(other.directories[0])
 
 
 def test_a_directory_that_is_not_locked_is_not_written() -> None:

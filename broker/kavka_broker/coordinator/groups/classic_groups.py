@@ -60,7 +60,7 @@ class ClassicGroups:
         self._clock = pacing.clock
         self._timers = pacing.timers
         self._slices = pacing.slices
-        self._running: dict[str, dict[TimerName, Timer]] = {}
+        self.running: dict[str, dict[TimerName, Timer]] = {}
 
     @property
     def room_bytes(self) -> int:
@@ -194,7 +194,7 @@ class ClassicGroups:
         membership.bury(group, error, self._clock.now_ms(), effects)
         self._run(group, effects)
         self._image.drop_classic(group.group_id)
-        for timer in self._running.pop(group.group_id, {}).values():
+        for timer in self.running.pop(group.group_id, {}).values():
             timer.cancel()
 
     # --- effects ------------------------------------------------------------------------------------------------
@@ -214,21 +214,21 @@ class ClassicGroups:
         self._image.count(group)
 
     def _start(self, group: ClassicGroup, name: TimerName, delay_ms: int) -> None:
-        timers = self._running.setdefault(group.group_id, {})
+        timers = self.running.setdefault(group.group_id, {})
         running = timers.get(name)
         if running is not None:
             running.cancel()
         timers[name] = self._timers.after(delay_ms, self._expired, group, name)
 
     def _stop(self, group: ClassicGroup, name: TimerName) -> None:
-        timers = self._running.get(group.group_id)
+        timers = self.running.get(group.group_id)
         running = None if timers is None else timers.pop(name, None)
         if running is not None:
             running.cancel()
             self._forget_timers(group)
 
     def _expired(self, group: ClassicGroup, name: TimerName) -> None:
-        self._running[group.group_id].pop(name, None)
+        self.running[group.group_id].pop(name, None)
         self._forget_timers(group)
         effects = Effects()
         membership.expired(group, name, self._settings, self._clock.now_ms(), effects)
@@ -237,8 +237,8 @@ class ClassicGroups:
 
     def _forget_timers(self, group: ClassicGroup) -> None:
         # A group that was only named by a request must leave nothing in memory.
-        if not self._running[group.group_id]:
-            del self._running[group.group_id]
+        if not self.running[group.group_id]:
+            del self.running[group.group_id]
 
     def _persist(self, group: ClassicGroup, effect: Persist, effects: Effects) -> None:
         try:

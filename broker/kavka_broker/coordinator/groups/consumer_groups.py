@@ -75,7 +75,7 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         )
         self.timers = self._fencing.timers
         self._expressions = TopicExpressions(topics.topics, pacing)
-        self._upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self.commands, self.around, pacing)
+        self.upkeep = ExpressionUpkeep(self._groups, topics, self._expressions, self.commands, self.around, pacing)
 
     def is_changing(self, group_id: str) -> bool:
         """Whether a command on the group is being worked out: a group that is not there yet may come of it."""
@@ -133,7 +133,7 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         self.timers.start(group_id, TimerKind.SESSION, change.member_id, settings.session_timeout_ms)
         for kind in (TimerKind.JOIN, TimerKind.SYNC):  # the member may have spoken the classic protocol until now
             self.timers.stop(group_id, kind, change.member_id)
-        self._upkeep.look(self._groups[group_id], settings.regex_refresh_interval_ms, may_describe)
+        self.upkeep.look(self._groups[group_id], settings.regex_refresh_interval_ms, may_describe)
         return heard
 
     def around(self, matched: Mapping[str, frozenset[str]] | None = None, topics_seen: int = -1) -> Surroundings:

@@ -49,15 +49,15 @@ class ExpressionUpkeep:
         self._around = around
         self._clock = pacing.clock
         self._timers = pacing.timers
-        self._at_work = set[str]()  # groups whose expressions are being matched, or could not be taken just now
+        self.at_work = set[str]()  # groups whose expressions are being matched, or could not be taken just now
 
     def look(self, group: ConsumerGroup, refresh_interval_ms: int, may_describe: Rights) -> None:
         """Begin to match the expressions of a group where that is due."""
         group_id, topics_seen = group.group_id, self._topics.changes
-        if group_id in self._at_work:
+        if group_id in self.at_work:
             return
         if rules.is_match_due(group, topics_seen, self._clock.now_ms(), refresh_interval_ms):
-            self._at_work.add(group_id)
+            self.at_work.add(group_id)
             work = self._match_all(group_id, list(group.expressed), topics_seen, may_describe)
             watch(asyncio.get_running_loop().create_task(work, name="match expressions"))
 
@@ -69,9 +69,9 @@ class ExpressionUpkeep:
                 await self._commands.do_in_turn(group_id, partial(self._command, group_id, topics_seen, None))
         except BrokerError as error:
             log.warning("expressions.not_matched", group=group_id, reason=str(error))
-            self._timers.after(AGAIN_MS, self._at_work.discard, group_id)
+            self._timers.after(AGAIN_MS, self.at_work.discard, group_id)
         else:
-            self._at_work.discard(group_id)
+            self.at_work.discard(group_id)
 
     async def _readable(self, group_id: str, regex: str, may_describe: Rights) -> frozenset[str]:
         """Return what an expression of the log matches: nothing where this broker cannot read it."""

@@ -53,18 +53,18 @@ class GroupCoordinator:
         self.settings = settings_of(config, metadata.configs)
         self.topic = InternalTopic(OFFSETS_TOPIC, "offsets.topic.replication.factor", config, topics, metadata)
         self.removals = DeletedTopics(metadata.topics)
-        self._metadata = metadata
-        self._pacing = pacing
-        self._timers = pacing.timers
+        self.metadata = metadata
+        self.pacing = pacing
+        self.timers = pacing.timers
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
-        self._forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
+        self.forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
         steps = Steps(self._new_shard, self._load, self._open, self._close)
         self.led = LedShards(OFFSETS_TOPIC, steps, metadata, replicas, pacing)
         self.led.follow()
 
     def start(self) -> None:
-        self._timers.after(self._expire_every_ms, self._expire)
+        self.timers.after(self._expire_every_ms, self._expire)
 
     def close(self) -> None:
         """Answer all waiting members with NOT_COORDINATOR, without slices: this broker stops."""
@@ -87,16 +87,16 @@ class GroupCoordinator:
         records: a new leader then reads its log with the deletions known.
         """
         if self.removals.apply(records):
-            is_running = self._forgetting is not None
-            self._forgetting = chain(slices(self._forget()), self._tombstones())
+            is_running = self.forgetting is not None
+            self.forgetting = chain(slices(self._forget()), self._tombstones())
             if not is_running:
-                run_paced(self._timers, self._forget_deleted())
+                run_paced(self.timers, self._forget_deleted())
 
     def _forget_deleted(self) -> Iterator[None]:
         """Forget offsets of deleted topics, a slice a step; again from the first where more are deleted meanwhile."""
-        while self._forgetting is not None and next(self._forgetting, self._forgetting) is None:
+        while self.forgetting is not None and next(self.forgetting, self.forgetting) is None:
             yield
-        self._forgetting = None
+        self.forgetting = None
 
     def _forget(self) -> Iterator[int]:
         """Forget the offsets of deleted topics in memory, a group a step; yields how many it has looked at."""
@@ -115,7 +115,7 @@ class GroupCoordinator:
 
     def _new_shard(self, partition: Partition) -> Shard:
         shard = Shard(
-            partition, self.removals, self.settings, self._pacing, self._commit_timeout_ms, lambda: self.share_states
+            partition, self.removals, self.settings, self.pacing, self._commit_timeout_ms, lambda: self.share_states
         )
         shard.streams.on_rebalance = self._count_rebalance
         return shard
@@ -143,7 +143,7 @@ class GroupCoordinator:
         yield from slices(shard.share_offsets.forget_deleted_topics())
 
     def _close(self, shard: Shard) -> None:
-        run_paced(self._timers, slices(shard.close()))
+        run_paced(self.timers, slices(shard.close()))
 
     async def _forget_missed(self, shard: Shard) -> None:
         """Forget the offsets of topics that were deleted while the log was read, before members commit more."""
@@ -173,8 +173,8 @@ class GroupCoordinator:
 
     def _expire(self) -> None:
         for turn, shard in enumerate(self.shards()):
-            self._timers.after(turn * EXPIRE_STAGGER_MS, self._expire_shard, shard)
-        self._timers.after(self._expire_every_ms, self._expire)
+            self.timers.after(turn * EXPIRE_STAGGER_MS, self._expire_shard, shard)
+        self.timers.after(self._expire_every_ms, self._expire)
 
     def _expire_shard(self, shard: Shard) -> None:
         self.led.work_off(shard, shard.upkeep.tombstones())

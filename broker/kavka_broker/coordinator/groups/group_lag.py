@@ -50,11 +50,11 @@ class GroupLag:
         interval_ms: int,
     ) -> None:
         self._groups = groups
-        self._leaders = leaders
+        self.leaders = leaders
         self._clock = clock
         self._interval_ms = interval_ms
-        self._slices = slices
-        self._samples: dict[Place, EndSamples] = {}
+        self.slices = slices
+        self.samples: dict[Place, EndSamples] = {}
         self._figures: Figures | None = None
         self._task: asyncio.Task[None] | None = None
 
@@ -66,7 +66,7 @@ class GroupLag:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
-        self._leaders.close()
+        self.leaders.close()
 
     @property
     def figures(self) -> Figures | None:
@@ -87,14 +87,14 @@ class GroupLag:
 
     async def measure(self) -> None:
         """Do one round."""
-        places = await self._slices.whole(self._places())
-        ends = await self._leaders.ends(places)
+        places = await self.slices.whole(self._places())
+        ends = await self.leaders.ends(places)
         began_ms = self._clock.monotonic_ms()
-        await self._slices.whole(self._remember(places, ends))
-        figures, old = await self._slices.whole(self._judge(ends))
+        await self.slices.whole(self._remember(places, ends))
+        figures, old = await self.slices.whole(self._judge(ends))
         if old:
             await self._seed(sorted(old))
-            figures, _ = await self._slices.whole(self._judge(ends))
+            figures, _ = await self.slices.whole(self._judge(ends))
         self._figures = figures._replace(measured_ms=began_ms)
 
     def _places(self) -> Work[dict[Place, None]]:
@@ -113,13 +113,13 @@ class GroupLag:
     def _remember(self, places: Collection[Place], ends: Mapping[Place, Ends]) -> Work[None]:
         """Keep when the ends were where, of the partitions that groups read."""
         cost, now_ms = Cost(), self._clock.now_ms()
-        for place in list(self._samples):
+        for place in list(self.samples):
             if place not in places:
-                del self._samples[place]
+                del self.samples[place]
             if cost.add(1):
                 yield
         for place, both in ends.items():
-            self._samples.setdefault(place, EndSamples()).add(now_ms, both.high_watermark)
+            self.samples.setdefault(place, EndSamples()).add(now_ms, both.high_watermark)
             if cost.add(GROUP_COST):
                 yield
 
@@ -133,7 +133,7 @@ class GroupLag:
                 for topic, partitions in list(shard.image.offsets(group_id).items()):
                     committed = {index: value.offset for index, value in partitions.items()}
                     name = shard.partition.index, group_id, topic
-                    lag, unknown = lag_of(name, committed, ends, self._samples, now_ms)
+                    lag, unknown = lag_of(name, committed, ends, self.samples, now_ms)
                     if lag.records[0] is not None:
                         shown.add(lag, has_members=has_members)
                     old.update(unknown[: SEEDS_PER_ROUND_MAX - len(old)])
@@ -147,10 +147,10 @@ class GroupLag:
         earlier: dict[Place, list[tuple[int, int]]] = {}
         for age_ms in AGES_MS:
             at_ms = now_ms - age_ms
-            for place, offset in (await self._leaders.first_since(places, at_ms)).items():
+            for place, offset in (await self.leaders.first_since(places, at_ms)).items():
                 earlier.setdefault(place, []).append((at_ms, offset))
         for place, moments in earlier.items():
-            if (samples := self._samples.get(place)) is not None and len(samples):
+            if (samples := self.samples.get(place)) is not None and len(samples):
                 # Where no record is as new as that, the end was where it is.
                 samples.seed([(at_ms, samples.end if offset < 0 else offset) for at_ms, offset in moments])
 

@@ -22,18 +22,19 @@ G = TypeVar("G", bound=Group)
 
 
 class GroupTable(Generic[G]):
-    """The `groups` of an image whose protocol this is. All of them together take no more than MEMBERS_BYTES_MAX."""
+    """The `groups` of an image whose protocol this is. All of them together take no more than `bytes_max`."""
 
     def __init__(self, protocol: str, groups: dict[str, G], image: GroupImage) -> None:
         self._protocol = protocol
         self._groups = groups
         self._image = image
+        self.bytes_max = MEMBERS_BYTES_MAX
         self._size_bytes = 0
 
     @property
     def room_bytes(self) -> int:
         """Bytes that the groups may grow by."""
-        return MEMBERS_BYTES_MAX - self._size_bytes
+        return self.bytes_max - self._size_bytes
 
     def all(self) -> list[G]:
         return list(self._groups.values())

@@ -46,15 +46,15 @@ class LeaderOffsets:
         self._partitions = partitions
         self._metadata = metadata
         self._connections = connections
-        self._slices = slices
+        self.slices = slices
 
     def close(self) -> None:
         self._connections.close()
 
     async def ends(self, places: Iterable[Place]) -> dict[Place, Ends]:
         """Return the ends of the partitions whose leaders tell both."""
-        by_leader = await self._slices.whole(self._by_leader(places))
-        found = await self._slices.whole(self._own_ends(by_leader.pop(self._node_id, [])))
+        by_leader = await self.slices.whole(self._by_leader(places))
+        found = await self.slices.whole(self._own_ends(by_leader.pop(self._node_id, [])))
         # The high watermark first: asked later, it could be behind records that the other answer has not counted.
         high_watermarks = await self._ask_all(by_leader, LATEST, READ_UNCOMMITTED)
         stable = await self._ask_all(by_leader, LATEST, READ_COMMITTED)
@@ -65,10 +65,10 @@ class LeaderOffsets:
 
     async def first_since(self, places: Iterable[Place], at_ms: int) -> Offsets:
         """Return the offset of the first record of that time or later; `NONE_SINCE` where there is none."""
-        by_leader = await self._slices.whole(self._by_leader(places))
+        by_leader = await self.slices.whole(self._by_leader(places))
         own = by_leader.pop(self._node_id, [])
         found = await self._ask_all(by_leader, at_ms, READ_UNCOMMITTED)
-        return found | await self._slices.whole(self._own_since(own, at_ms))
+        return found | await self.slices.whole(self._own_since(own, at_ms))
 
     def _by_leader(self, places: Iterable[Place]) -> Work[dict[int, list[Place]]]:
         by_leader, cost = dict[int, list[Place]](), Cost()

@@ -30,15 +30,15 @@ class MemberTimers:
     def __init__(self, timers: Timers, expired: Expired) -> None:
         self._timers = timers
         self._expired = expired
-        self._running: dict[str, dict[tuple[TimerKind, str], Timer | None]] = {}  # None: overdue
+        self.running: dict[str, dict[tuple[TimerKind, str], Timer | None]] = {}  # None: overdue
 
     def is_overdue(self, group_id: str, kind: TimerKind, member_id: str) -> bool:
         """Whether the timer has fired, and was neither stopped nor started since."""
-        return self._running.get(group_id, {}).get((kind, member_id), self) is None
+        return self.running.get(group_id, {}).get((kind, member_id), self) is None
 
     def start(self, group_id: str, kind: TimerKind, member_id: str, delay_ms: int, epoch: int | None = None) -> None:
         """Start a timer, or start it again."""
-        timers = self._running.setdefault(group_id, {})
+        timers = self.running.setdefault(group_id, {})
         running = timers.pop((kind, member_id), None)
         if running is not None:
             running.cancel()
@@ -46,7 +46,7 @@ class MemberTimers:
 
     def start_if_absent(self, group_id: str, kind: TimerKind, member_id: str, delay_ms: int) -> None:
         """Start a timer, unless it runs or is overdue."""
-        if (kind, member_id) not in self._running.get(group_id, {}):
+        if (kind, member_id) not in self.running.get(group_id, {}):
             self.start(group_id, kind, member_id, delay_ms)
 
     def stop_member(self, group_id: str, member_id: str) -> None:
@@ -55,25 +55,25 @@ class MemberTimers:
             self.stop(group_id, kind, member_id)
 
     def stop(self, group_id: str, kind: TimerKind, member_id: str) -> None:
-        running = self._running.get(group_id, {}).get((kind, member_id))
+        running = self.running.get(group_id, {}).get((kind, member_id))
         if running is not None:
             running.cancel()
-        timers = self._running.get(group_id, {})
+        timers = self.running.get(group_id, {})
         timers.pop((kind, member_id), None)
         if not timers:
-            self._running.pop(group_id, None)
+            self.running.pop(group_id, None)
 
     def stop_all(self, group_id: str) -> None:
         """Stop the timers of a group."""
-        for timer in self._running.pop(group_id, {}).values():
+        for timer in self.running.pop(group_id, {}).values():
             if timer is not None:
                 timer.cancel()
 
     def close(self) -> None:
         """Stop all timers."""
-        for group_id in list(self._running):
+        for group_id in list(self.running):
             self.stop_all(group_id)
 
     def _fire(self, group_id: str, kind: TimerKind, member_id: str, epoch: int | None) -> None:
-        self._running[group_id][kind, member_id] = None
+        self.running[group_id][kind, member_id] = None
         self._expired(group_id, kind, member_id, epoch)

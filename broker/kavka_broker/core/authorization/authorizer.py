@@ -8,27 +8,19 @@
 - Where no rule matches the operation it is refused; but with `allow.everyone.if.no.acl.found` a resource that no rule
   names, for whatever principal, is open to all.
 
-Decisions are remembered until a rule changes; they are no part of the metadata image. What is remembered is bounded in
-bytes, as clients ask about names that they make up: a decision about a name that no topic may have is not remembered.
+Decisions are remembered until a rule changes (`decision_cache`); they are no part of the metadata image.
 """
 
 from collections.abc import Iterable
-from sys import getsizeof
 from typing import Final
 
 from kavka_broker.core.authorization.acl_types import SUPPORTED, WILDCARD, Operation, PatternType, ResourceType
+from kavka_broker.core.authorization.decision_cache import DecisionCache, Key
 from kavka_broker.core.authorization.index import Index
 from kavka_broker.core.authorization.rules import Rule
 
-DECISIONS_KEPT_MAX: Final = 10_000
-DECISIONS_BYTES_MAX: Final = 4 * 1024 * 1024
-DECISION_BYTES: Final = 250  # of one beside its names
-NAME_CHARACTERS_MAX: Final = 249
-"""The longest name of a topic. Groups and transactional ids may have longer ones."""
 ANY_NAME: Final = "hardcode"
 """The name by which Kafka asks whether a principal may do something with every resource of a type."""
-
-Key = tuple[str, str, int, int, str | None]
 
 
 def _bits(*operations: Operation) -> int:
@@ -48,23 +40,24 @@ ALLOWING: Final = {
 class Authorizer:
     """Decides by the rules that it has been given."""
 
-    def __init__(self, super_users: Iterable[str] = (), *, allows_unruled: bool = False) -> None:
+    def __init__(
+        self, super_users: Iterable[str] = (), *, allows_unruled: bool = False, decisions: DecisionCache | None = None
+    ) -> None:
         self._super_users = frozenset(super_users)
         self._allows_unruled = allows_unruled
         self.is_ready = True  # otherwise the rules are not all here yet, and only super users are let in
         self._index = Index()
-        self._decided: dict[Key, bool] = {}
-        self._decided_bytes = 0
+        self._decisions = DecisionCache() if decisions is None else decisions
 
     def add(self, rule: Rule) -> None:
         """Follow a rule that has come into force."""
         self._index.add(rule)
-        self._forget()
+        self._decisions.clear()
 
     def remove(self, rule: Rule) -> None:
         """Follow a rule that has been taken away."""
         self._index.remove(rule)
-        self._forget()
+        self._decisions.clear()
 
     def is_super(self, principal: str) -> bool:
         """Whether a principal may do everything."""
@@ -73,7 +66,7 @@ class Authorizer:
     def allows(self, principal: str, address: str, operation: Operation, resource_type: int, name: str) -> bool:
         """Whether a principal at an address may do this with the resource of that name."""
         key = (principal, address, operation, resource_type, name)
-        decision = self._decided.get(key)
+        decision = self._decisions.get(key)
         if decision is None:
             decision = self._keep(key, self._decide(principal, address, operation, resource_type, name))
         return decision
@@ -81,7 +74,7 @@ class Authorizer:
     def allows_some(self, principal: str, address: str, operation: Operation, resource_type: int) -> bool:
         """Whether a principal may do this with at least one resource of the type, be it there or not."""
         key = (principal, address, operation, resource_type, None)
-        decision = self._decided.get(key)
+        decision = self._decisions.get(key)
         if decision is None:
             decision = self._keep(key, self._decide_some(principal, address, operation, resource_type))
         return decision
@@ -95,19 +88,9 @@ class Authorizer:
         )
 
     def _keep(self, key: Key, decision: bool) -> bool:
-        principal, address, _, _, name = key
-        if not self.is_ready or len(name or "") > NAME_CHARACTERS_MAX:
-            return decision
-        size_bytes = DECISION_BYTES + getsizeof(principal) + getsizeof(address) + getsizeof(name)
-        if len(self._decided) >= DECISIONS_KEPT_MAX or self._decided_bytes + size_bytes > DECISIONS_BYTES_MAX:
-            self._forget()
-        self._decided[key] = decision
-        self._decided_bytes += size_bytes
+        if self.is_ready:
+            self._decisions.keep(key, decision)
         return decision
-
-    def _forget(self) -> None:
-        self._decided.clear()
-        self._decided_bytes = 0
 
     def _decide(self, principal: str, address: str, operation: Operation, resource_type: int, name: str) -> bool:
         if principal in self._super_users or not self.is_ready:

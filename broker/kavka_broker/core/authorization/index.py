@@ -34,12 +34,12 @@ class Hosts:
     One host can be written in many ways, so rules are counted: an operation leaves with its last rule.
     """
 
-    __slots__ = ("_counts", "_said", "_sizes")
+    __slots__ = ("_said", "counts", "sizes")
 
     def __init__(self) -> None:
         self._said: dict[Host, tuple[int, int]] = {}  # denied, allowed
-        self._sizes: Counter[tuple[int, int]] = Counter()  # of networks: bits and prefix
-        self._counts: Counter[tuple[Host, int, int]] = Counter()
+        self.sizes: Counter[tuple[int, int]] = Counter()  # of networks: bits and prefix
+        self.counts: Counter[tuple[Host, int, int]] = Counter()
 
     def is_empty(self) -> bool:
         return not self._said
@@ -48,21 +48,21 @@ class Hosts:
         """Put a rule in (1), or take it out (-1)."""
         host = network(rule.host) or plain_address(rule.host)
         key = (host, rule.operation, rule.permission)
-        self._counts[key] += by
-        assert self._counts[key] >= 0, f"{rule} is taken out and was never put in"
-        if self._counts[key] == (by > 0):
+        self.counts[key] += by
+        assert self.counts[key] >= 0, f"{rule} is taken out and was never put in"
+        if self.counts[key] == (by > 0):
             self._flip(host, 1 << rule.operation, is_denial=rule.permission == Permission.DENY)
-        if not self._counts[key]:
-            del self._counts[key]
+        if not self.counts[key]:
+            del self.counts[key]
 
     def _flip(self, host: Host, bit: int, *, is_denial: bool) -> None:
         before = self._said.get(host, NOTHING_SAID)
         after = (before[0] ^ bit, before[1]) if is_denial else (before[0], before[1] ^ bit)
         if isinstance(host, Numbered) and NOTHING_SAID in (before, after):
             size = (host.bits, host.prefix)
-            self._sizes[size] += 1 if before == NOTHING_SAID else -1
-            if not self._sizes[size]:
-                del self._sizes[size]
+            self.sizes[size] += 1 if before == NOTHING_SAID else -1
+            if not self.sizes[size]:
+                del self.sizes[size]
         if after == NOTHING_SAID:
             del self._said[host]
         else:
@@ -73,7 +73,7 @@ class Hosts:
         denied, allowed = self._said.get(WILDCARD, NOTHING_SAID)
         if (here := self._said.get(address)) is not None:
             denied, allowed = denied | here[0], allowed | here[1]
-        for bits, prefix in self._sizes if number is not None else ():
+        for bits, prefix in self.sizes if number is not None else ():
             assert number is not None
             shift = bits - prefix
             here = self._said.get(Numbered(bits, prefix, number.number >> shift << shift))

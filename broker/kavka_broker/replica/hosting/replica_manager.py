@@ -65,7 +65,7 @@ class ReplicaManager:
         self._node_id = node_id
         self._effective = effective
         self._metadata = metadata
-        self._logs = context.logs
+        self.logs = context.logs
         self.leadership_listeners: list[LeadershipListener] = []
         self.directory_listeners: list[Callable[[bytes], None]] = []
         self.refusal_listeners: list[Callable[[], None]] = []
@@ -116,7 +116,7 @@ class ReplicaManager:
             self._host(topic, topic.partitions)
         self.openings.open_all()
         # A log that could not be opened is no stray: it may be the partition's only copy.
-        self._logs.remove_strays(
+        self.logs.remove_strays(
             (topic.name, index)
             for topic in self._metadata.topics
             for index, state in topic.partitions.items()
@@ -127,7 +127,7 @@ class ReplicaManager:
         """Start fetching and checking followers: the broker is registered."""
         self._is_started = True
         loop = asyncio.get_running_loop()
-        self._logs.on_offline = lambda failed: call_on(loop, self._directory_failed, failed)
+        self.logs.on_offline = lambda failed: call_on(loop, self._directory_failed, failed)
         for directory in self.log_directories:
             if not directory.is_online:
                 self._directory_failed(directory)
@@ -259,14 +259,14 @@ class ReplicaManager:
         self.reports.forget(partition)
         partition.close(code)
         if code != ErrorCode.KAFKA_STORAGE_ERROR:
-            self._logs.delete(partition.topic, partition.index)
+            self.logs.delete(partition.topic, partition.index)
 
     # --- directories --------------------------------------------------------------------------------------------
 
     @property
     def log_directories(self) -> Sequence[LogDirectory]:
         """Return all log directories of this broker, the offline ones too."""
-        return self._logs.directories
+        return self.logs.directories
 
     def _refused(self, partition: Partition) -> None:
         """Handle a log that takes no records. This broker holds up all clients that need the replica: as the leader it
