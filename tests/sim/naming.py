@@ -49,7 +49,7 @@ def names_up_to(size_bytes: int) -> Iterator[None]:
 
 def sessions_of(node: Node) -> dict[int, Any]:
     """Those of a node that serves, by id."""
-    return {**node.broker.fetches.sessions._sessions}
+    return {**node.broker.fetches.sessions.sessions}
 
 
 def names_kept(node: Node) -> int:

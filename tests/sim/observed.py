@@ -262,7 +262,7 @@ def fed_in_vain(node: Any, image: Any) -> list[str]:
     if not node.is_serving:
         return []
     used_since_ms = node.broker.clock.monotonic_ms() - FED_WITHIN_MS
-    sessions = (session for session in node.broker.fetches.sessions._sessions.values() if session.feed is not None)
+    sessions = (session for session in node.broker.fetches.sessions.sessions.values() if session.feed is not None)
     named = {topic for session in sessions if session.last_used_ms > used_since_ms for topic, _ in session.partitions}
     gone = sorted(
         topic_id for topic_id in named if isinstance(topic_id, bytes) and image.topics.by_id(topic_id) is None

@@ -73,12 +73,12 @@ def signatures_that_nobody_checks(patch: Patch) -> None:
     "the token of an authorization server lets in behind its end", "kill isolate", 5, workloads="logins", hectic=True
 )
 def issued_tokens_that_never_end(patch: Patch) -> None:
-    named = TokenJudge._named
+    named = TokenJudge.named
 
     def lasting(self: TokenJudge, claims: dict[str, Any], now: float) -> Named:
         return named(self, {**claims, "exp": 1e12}, now)
 
-    patch.setattr(TokenJudge, "_named", lasting)
+    patch.setattr(TokenJudge, "named", lasting)
 
 
 @tooth("a connection that does not log in is kept", "kill", 2, workloads="logins")

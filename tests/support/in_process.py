@@ -34,19 +34,19 @@ class Client:
 
     def __init__(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
         self.client_id = "test"
-        self._reader = reader
-        self._writer = writer
+        self.reader = reader
+        self.writer = writer
 
     def send(self, request: Message, version: int) -> None:
         assert request.API_KEY is not None
         header = RequestHeader(request.API_KEY, version, 7, self.client_id)
         frame = encode_request_header(header) + encode(request, version)
-        self._writer.write(pack(">i", len(frame)) + frame)
+        self.writer.write(pack(">i", len(frame)) + frame)
 
     async def receive_frame(self) -> bytes:
         async with asyncio.timeout(60):
-            size = int.from_bytes(await self._reader.readexactly(4), "big")
-            return await self._reader.readexactly(size)
+            size = int.from_bytes(await self.reader.readexactly(4), "big")
+            return await self.reader.readexactly(size)
 
     async def receive(self, kind: type[R], version: int) -> R:
         frame = memoryview(await self.receive_frame())
@@ -62,12 +62,12 @@ class Client:
         """Wait for the node to close; True unless it sends something instead."""
         async with asyncio.timeout(60):
             try:
-                return await self._reader.read(1) == b""
+                return await self.reader.read(1) == b""
             except ConnectionResetError:
                 return True  # the node has not read all that was sent
 
     def close(self) -> None:
-        self._writer.close()
+        self.writer.close()
 
 
 class InProcess:

@@ -64,12 +64,12 @@ class Controller:
         self._opens_at: int | None = None
         self._active_at: int | None = None
         self._epoch = -1
-        self._waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
+        self.waiting: deque[tuple[int, asyncio.Future[None]]] = deque()
         self._is_stopping = False
         self._long_line = asyncio.Lock()
         self._long = asyncio.Lock()  # held while a thread makes a decision from the image ahead
         quorum.on_led = self._led
-        quorum.on_lost = self._lost
+        quorum.on_lost = self.lose_lead
         quorum.on_published = self._published
         quorum.on_failed = self._failed
 
@@ -96,11 +96,11 @@ class Controller:
     async def finish(self) -> None:
         """Refuse new decisions, and wait for those that are not committed yet."""
         self._is_stopping = True
-        if self._waiting and self.quorum.is_leader:
+        if self.waiting and self.quorum.is_leader:
             # This waiter is our own, since the client that asked for the decision may have disconnected.
             with suppress(TimeoutError, BrokerError):
                 async with asyncio.timeout(FINISH_MS_MAX / 1000):
-                    await self._committed(self._waiting[-1][0])
+                    await self._committed(self.waiting[-1][0])
 
     def new_uuid(self) -> bytes:
         """A random id for a topic, a directory or an incarnation."""
@@ -167,7 +167,7 @@ class Controller:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller is shutting down")
         if self._ahead is None or not self.is_active or not self.quorum.is_leader:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} is not the active controller")
-        if len(self._waiting) >= PENDING_MAX:
+        if len(self.waiting) >= PENDING_MAX:
             raise BrokerError(ErrorCode.REQUEST_TIMED_OUT, f"{PENDING_MAX} decisions wait for the disk; try again")
         self._keep_up(self._ahead)
         return self._ahead
@@ -202,7 +202,7 @@ class Controller:
         self._active_at = ahead.next_offset
         self.quorum.catch_up_with(ahead.next_offset)
 
-    def _lost(self) -> None:
+    def lose_lead(self) -> None:
         self._ahead = None
         self._opens_at = self._active_at = None
         self._fail_waiting(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
@@ -214,8 +214,8 @@ class Controller:
 
     def _published(self) -> None:
         """Answer requests whose records are committed now; become active once all opening records are."""
-        while self._waiting and self._waiting[0][0] <= self.metadata.offset:
-            _, waiter = self._waiting.popleft()
+        while self.waiting and self.waiting[0][0] <= self.metadata.offset:
+            _, waiter = self.waiting.popleft()
             if not waiter.done():
                 waiter.set_result(None)
         if self._opens_at is not None and self.metadata.next_offset >= self._opens_at:
@@ -266,7 +266,7 @@ class Controller:
         if self.metadata.offset >= offset:
             return
         waiter = asyncio.get_running_loop().create_future()
-        self._waiting.append((offset, waiter))
+        self.waiting.append((offset, waiter))
         await waiter
 
     def _failed(self) -> None:
@@ -274,7 +274,7 @@ class Controller:
         self._fail_waiting(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed")
 
     def _fail_waiting(self, code: ErrorCode, reason: str) -> None:
-        while self._waiting:
-            _, waiter = self._waiting.popleft()
+        while self.waiting:
+            _, waiter = self.waiting.popleft()
             if not waiter.done():
                 waiter.set_exception(BrokerError(code, reason))

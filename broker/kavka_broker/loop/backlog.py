@@ -28,23 +28,23 @@ class Drain:
         self._has_more = has_more
         self._act = act
         self._crash = crash
-        self._task: asyncio.Task[None] | None = None
+        self.task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
         """Do a slice now, unless a task does slices already; the rest is done in the turns to come."""
-        if self._task is None and self._has_more():
+        if self.task is None and self._has_more():
             self._act()
             self._go_on()
 
     async def stop(self) -> None:
         """Wait until all work is done."""
-        while self._task is not None:
-            await asyncio.gather(self._task, return_exceptions=True)
+        while self.task is not None:
+            await asyncio.gather(self.task, return_exceptions=True)
 
     def _go_on(self) -> None:
-        if self._task is None and self._has_more():
+        if self.task is None and self._has_more():
             task = asyncio.get_running_loop().create_task(self._run(), name=self._name)
-            self._task = watch(task, self._crash, forget=self._forget, then=self._go_on)
+            self.task = watch(task, self._crash, forget=self._forget, then=self._go_on)
 
     async def _run(self) -> None:
         while self._has_more():
@@ -52,8 +52,8 @@ class Drain:
             self._act()
 
     def _forget(self, task: "asyncio.Task[None]") -> None:
-        assert task is self._task, f"{self._name}: two tasks do one work"
-        self._task = None
+        assert task is self.task, f"{self._name}: two tasks do one work"
+        self.task = None
 
 
 class Backlog(Generic[K]):

@@ -68,7 +68,7 @@ class ClientMetrics:
         self._displaced_told_ms: int | None = None
         self._clock = clock
         self._new_instance_id = new_instance_id
-        self._by_connection: dict[Hashable, bytes] = {}
+        self.by_connection: dict[Hashable, bytes] = {}
         self._unpacking = asyncio.Semaphore(1)
 
     def apply(self, records: Sequence[Message]) -> None:
@@ -141,13 +141,13 @@ class ClientMetrics:
 
     def hear(self, connection: Hashable, instance_id: bytes) -> bool:
         """Note by which connection an instance speaks; whether it is a new one, whose end is to be told by `lost`."""
-        is_new = connection not in self._by_connection
-        self._by_connection[connection] = instance_id
+        is_new = connection not in self.by_connection
+        self.by_connection[connection] = instance_id
         return is_new
 
     def lost(self, connection: Hashable) -> None:
         """Forget the instance of a connection that has ended. What it has pushed is shown for a while."""
-        if (instance_id := self._by_connection.pop(connection, None)) is not None:
+        if (instance_id := self.by_connection.pop(connection, None)) is not None:
             self.instances.forget(instance_id)
 
     def expire(self) -> None:

@@ -51,7 +51,7 @@ def run(options: Namespace) -> int:
         if lack := lacking("kavka console", "console", "kavka_top", "aiohttp"):
             raise CommandError(lack)
         _check(options)
-        found = {target.name: target for target in _targets(options)}
+        found = {target.name: target for target in targets_of(options)}
         return _serve(found, options)
     except (CommandError, RegistryError) as error:
         return complain(error)
@@ -69,7 +69,7 @@ def _check(options: Namespace) -> None:
         raise CommandError("--metrics is for one cluster; show the others by a console of their own")
 
 
-def _targets(options: Namespace) -> Iterator[Target]:
+def targets_of(options: Namespace) -> Iterator[Target]:
     """Give the clusters. Raises CommandError where there is none, or one does not run."""
     if options.bootstrap or options.command_config is not None:
         for address in options.bootstrap or [None]:

@@ -46,7 +46,7 @@ class Decoder:
     def __init__(self, client: RegistryClient, clock: Callable[[], float] = time.monotonic) -> None:
         self._client = client
         self._clock = clock
-        self._missing: OrderedDict[int, tuple[float, str]] = OrderedDict()  # until when, and why
+        self.missing: OrderedDict[int, tuple[float, str]] = OrderedDict()  # until when, and why
         self._lock = threading.Lock()
         self._readers: OrderedDict[int, tuple[Schema, Read | str]] = OrderedDict()
 
@@ -80,16 +80,16 @@ class Decoder:
 
     def _schema(self, schema_id: int) -> Schema:
         """Fetch a schema; one that cannot be had is asked for again after a while. Raises RegistryError."""
-        until, words = self._missing.pop(schema_id, (0.0, ""))
+        until, words = self.missing.pop(schema_id, (0.0, ""))
         if words and self._clock() < until:
-            self._missing[schema_id] = until, words
+            self.missing[schema_id] = until, words
             raise SchemaError(words)
         try:
             return self._client.schema(schema_id)
         except SchemaError as error:
-            self._missing[schema_id] = self._clock() + RETRY_SECONDS, str(error)
-            if len(self._missing) > READERS_MAX:
-                self._missing.popitem(last=False)
+            self.missing[schema_id] = self._clock() + RETRY_SECONDS, str(error)
+            if len(self.missing) > READERS_MAX:
+                self.missing.popitem(last=False)
             raise
 
 

@@ -92,7 +92,7 @@ class ClusterLoop:
     unexpected_errors: UnexpectedErrors = field(init=False)
     _looker: Looker = field(init=False)
     _unreachability: Unreachability = field(init=False)
-    _writer: StatusWriter = field(init=False)
+    writer: StatusWriter = field(init=False)
     _haste: Haste = field(default_factory=Haste)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
     _view: View = field(default_factory=View)
@@ -107,7 +107,7 @@ class ClusterLoop:
         self.unexpected_errors = UnexpectedErrors(self.tell)
         self._looker = Looker(self.connect, self.unexpected_errors, Passwords(self.secrets))
         self._unreachability = Unreachability(self.clock)
-        self._writer = StatusWriter(self.resources, self.tell, self.announce, self.clock, self.now)
+        self.writer = StatusWriter(self.resources, self.tell, self.announce, self.clock, self.now)
 
     @property
     def seconds_left(self) -> float:
@@ -134,7 +134,7 @@ class ClusterLoop:
         """Write the words as the condition of the KafkaCluster; the rest of its status stays."""
         for cluster in self.resources.read()[0]:
             if isinstance(cluster, KafkaCluster):
-                self._writer.write(cluster, with_words(cluster, words, self.now()))
+                self.writer.write(cluster, with_words(cluster, words, self.now()))
 
     def close(self) -> None:
         """Close the connections."""
@@ -171,7 +171,7 @@ class ClusterLoop:
         resources, unreadable = self.resources.read()
         if not has_cluster(resources, unreadable):
             self._cluster = None
-            self._writer.note_unreadable(unreadable)
+            self.writer.note_unreadable(unreadable)
             self._leave_alone(resources)
             return None
         cluster = self._newest_cluster(resources, unreadable)
@@ -199,7 +199,7 @@ class ClusterLoop:
             self._view, self._began = self.platform.look(cluster), self.clock()
             return self._view.bootstrap
         except Exception as error:  # noqa: BLE001 - told by `_follow`, which looks again
-            self._writer.say_once(f"the nodes cannot be looked at: {describe(error)}")
+            self.writer.say_once(f"the nodes cannot be looked at: {describe(error)}")
             self._close_budgets(cluster)
         is_open = cluster.spec.external is None and not cluster.spec.is_secured
         return self._view.bootstrap or (is_open and cluster.status.bootstrap_servers) or ""
@@ -216,7 +216,7 @@ class ClusterLoop:
         faults = self.resources.hold([(resource, outlives(resource)) for resource in living])
         for resource in living:
             if (error := faults.get(key_of(resource))) is not None:
-                self._writer.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
+                self.writer.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
         return [resource for resource in managed if key_of(resource) not in faults]
 
     def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
@@ -229,7 +229,7 @@ class ClusterLoop:
                 _, namespace, name = cluster_key(resource)
                 words = f'no KafkaCluster "{name}" is known in namespace "{namespace}"'
                 said.append((resource, with_words(resource, unknown("NoSuchCluster", words), self.now()), ()))
-        self._writer.set_statuses(said)
+        self.writer.set_statuses(said)
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -242,13 +242,13 @@ class ClusterLoop:
         try:
             view = self.platform.look(cluster)
         except Exception as error:  # noqa: BLE001 - it is told, and tried again
-            self._writer.note_unreadable(unreadable)
+            self.writer.note_unreadable(unreadable)
             self._go_blind(cluster, resources, result, error)
             return
         if view.stamp != self._view.stamp:
             self.hurry()  # a node has come or gone since the look began: look again before acting
             return
-        self._writer.note_unreadable(unreadable)
+        self.writer.note_unreadable(unreadable)
         self._step(cluster, resources, unreadable, view, result)
 
     def _go_blind(
@@ -261,13 +261,13 @@ class ClusterLoop:
         self._next_look_at = min(self._next_look_at, self.clock() + self.unexpected_errors.pause_seconds(TURN))
         words = (*words, available(words, result.seen, result.survey))
         if any(isinstance(resource, KafkaCluster) for resource in resources):
-            self._writer.set_status(cluster, with_words(cluster, words, self.now()))
+            self.writer.set_status(cluster, with_words(cluster, words, self.now()))
 
     def _newest_cluster(self, resources: Sequence[AnyResource], unreadable: Sequence[Unreadable]) -> KafkaCluster:
         """The KafkaCluster as it is wanted now, or as it could last be understood. Raises HopelessError."""
         self._cluster = next((resource for resource in resources if isinstance(resource, KafkaCluster)), self._cluster)
         if self._cluster is None:
-            self._writer.note_unreadable(unreadable)
+            self.writer.note_unreadable(unreadable)
             raise HopelessError("the KafkaCluster cannot be understood; mend it, or apply it again")
         return self._cluster
 
@@ -290,7 +290,7 @@ class ClusterLoop:
         else:
             plan, status = self._regard(cluster, resources, view, result)
         if not any(unread.key == key_of(cluster) for unread in unreadable):
-            self._writer.set_status(cluster, status, tuple(self._did))
+            self.writer.set_status(cluster, status, tuple(self._did))
         self._did.clear()
         self.unexpected_errors.clear(TURN)
         try:
@@ -304,7 +304,7 @@ class ClusterLoop:
         """Bring the nodes one step on; what is planned, and how the cluster stands then."""
         now, seen_nodes = self.now(), result.told(view.seen)
         if cluster.status.rollout is not None and cluster.status.roll is None:
-            self._writer.say_once(FOREIGN_ROLL)
+            self.writer.say_once(FOREIGN_ROLL)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
         plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
         plan = self._unreachability.reasoned(plan, result)
@@ -343,7 +343,7 @@ class ClusterLoop:
                     self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
                     continue
                 said.append((resource, with_words(resource, doubts(resource, words), self.now(), **known), ()))
-            self._writer.set_statuses(said)
+            self.writer.set_statuses(said)
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -391,7 +391,7 @@ class ClusterLoop:
         except PlatformUnavailableError as error:
             return Plan(words=stalled("PlatformUnavailable", str(error)))
         if plan.rollout is not None and plan.rollout.blocked_by:
-            self._writer.say_once(f"roll: {plan.rollout.blocked_by[0]}")
+            self.writer.say_once(f"roll: {plan.rollout.blocked_by[0]}")
         return plan
 
     def _do(self, action: ClusterAction) -> tuple[Word, ...]:
@@ -400,7 +400,7 @@ class ClusterLoop:
             return self._ask(action)
         if isinstance(action, StopNode) and (obstacle := self._looker.obstacle(action)) is not None:
             words = f"node {action.node} is not stopped yet: {obstacle}"
-            self._writer.say_once(words)
+            self.writer.say_once(words)
             return reconciling("Shrinking", words)
         self.platform.perform(action)
         self._did.append(action)
@@ -410,9 +410,9 @@ class ClusterLoop:
         """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders or cordons."""
         if (error := self._looker.perform(action)) is None:
             self._did.append(action)
-            (self._writer.say_once if isinstance(action, CordonNode) else self.tell)(str(action))
+            (self.writer.say_once if isinstance(action, CordonNode) else self.tell)(str(action))
             return ()
-        self._writer.say_once(error)
+        self.writer.say_once(error)
         if isinstance(action, ElectLeaders | CordonNode):
             return ()
         return reconciling("Shrinking" if isinstance(action, MoveReplicas) else QUORUM_CHANGING, error)
@@ -420,7 +420,7 @@ class ClusterLoop:
     def _note(self, result: LookResult) -> None:
         """Tell and write what a look has done about topics, quotas and settings."""
         if result.error is not None and self._is_ready:
-            self._writer.say_once(result.error)
+            self.writer.say_once(result.error)
         for action in result.done:
             self.tell(str(action))
         self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
@@ -434,8 +434,8 @@ class ClusterLoop:
             if (status := result.outcome.statuses.get(key)) is not None:
                 said.append((resource, status, done.get(key, ())))
             elif key in done:  # it was deleted, and what it had made is gone
-                self._writer.announce(resource, resource.status, done[key])
-        self._writer.set_statuses(said)
+                self.writer.announce(resource, resource.status, done[key])
+        self.writer.set_statuses(said)
         if result.outcome.released:
             self._release(result.outcome.released)
 
@@ -443,7 +443,7 @@ class ClusterLoop:
         """Let resources go whose deletion is done in Kafka; what keeps one is told, and it is tried again soon."""
         for key, found in self.resources.remove_all(keys).items():
             if isinstance(found, Exception):
-                self._writer.say_once(f'{key[0]} "{key[2]}" is deleted and cannot be let go: {found}')
+                self.writer.say_once(f'{key[0]} "{key[2]}" is deleted and cannot be let go: {found}')
                 self._next_look_at = min(self._next_look_at, self.clock() + RETRY_SECONDS)
             elif found:
                 self.tell(f'{key[0]} "{key[2]}" is no longer declared')
@@ -454,7 +454,7 @@ class ClusterLoop:
         plan: ClusterPlan = Plan(words=stalled("Unsupported", problem), rollout=cluster.status.roll)
         done = PassResult(plan, self.now(), result.seen, result.survey)
         status = cluster_status(cluster, replace(view, seen=result.told(view.seen)), done)
-        self._writer.set_status(cluster, status)
+        self.writer.set_status(cluster, status)
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
@@ -467,7 +467,7 @@ class ClusterLoop:
             has_nodes = cluster.spec.external is None
             if has_nodes and all(node.state in {"Failed", "Stopped"} for node in status.nodes):
                 raise HopelessError(stalled_words[0])
-            self._writer.say_once(stalled_words[0])
+            self.writer.say_once(stalled_words[0])
         condition = status.condition("Ready")
         if not self._is_ready and condition is not None and condition.status == "True":
             self._is_ready = True

@@ -44,17 +44,17 @@ class StatusWriter:
         self.send = send
         self._clock = clock
         self._now = now
-        self._said: dict[str, float] = {}  # when, by the clock
+        self.said: dict[str, float] = {}  # when, by the clock
         self._unreadable: dict[Key, str] = {}
 
     def say_once(self, words: str) -> None:
         """Say words that may hold for a while, once; and again if they hold after `SAID_SECONDS`."""
-        if self._clock() < self._said.get(words, -SAID_SECONDS) + SAID_SECONDS:
+        if self._clock() < self.said.get(words, -SAID_SECONDS) + SAID_SECONDS:
             return
-        self._said.pop(words, None)
-        self._said[words] = self._clock()
-        if len(self._said) > SAID_MAX:
-            del self._said[next(iter(self._said))]
+        self.said.pop(words, None)
+        self.said[words] = self._clock()
+        if len(self.said) > SAID_MAX:
+            del self.said[next(iter(self.said))]
         self._tell(words)
 
     def set_status(self, resource: AnyResource, status: Status, done: Sequence[Action] = ()) -> None:

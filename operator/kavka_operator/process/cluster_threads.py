@@ -51,7 +51,7 @@ class ClusterThreads:
     is_there: Callable[[ClusterKey], bool]
     tell: Callable[[str], None]
     watch: Watch | None = None
-    _lanes: dict[ClusterKey, "_ClusterThread"] = field(default_factory=dict)
+    lanes: dict[ClusterKey, "_ClusterThread"] = field(default_factory=dict)
     _waiting: dict[ClusterKey, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
     _is_closed: bool = False
@@ -61,9 +61,9 @@ class ClusterThreads:
         with self._lock:
             if self._is_closed:
                 return
-            if cluster in self._lanes:
-                self._lanes[cluster].news.set()
-            elif len(self._lanes) < LANES_MAX:
+            if cluster in self.lanes:
+                self.lanes[cluster].news.set()
+            elif len(self.lanes) < LANES_MAX:
                 self._begin(cluster)
             elif cluster not in self._waiting:
                 assert len(self._waiting) < WAITING_MAX, "more clusters than this operator is made for"
@@ -73,7 +73,7 @@ class ClusterThreads:
     def hurry(self, cluster: ClusterKey) -> None:
         """Have a cluster's next look begin now: its nodes have news."""
         with self._lock:
-            lane = self._lanes.get(cluster)
+            lane = self.lanes.get(cluster)
         if lane is not None:
             lane.loop.hurry()
             lane.news.set()
@@ -81,7 +81,7 @@ class ClusterThreads:
     @property
     def count(self) -> int:
         """The number of clusters that are looked after."""
-        return len(self._lanes)
+        return len(self.lanes)
 
     @property
     def waiting(self) -> int:
@@ -92,12 +92,12 @@ class ClusterThreads:
         """The age of each turn that is under way."""
         now = time.monotonic()
         with self._lock:
-            began = {cluster: lane.began for cluster, lane in self._lanes.items()}
+            began = {cluster: lane.began for cluster, lane in self.lanes.items()}
         return {cluster: now - at for cluster, at in began.items() if at is not None}
 
     def _begin(self, cluster: ClusterKey) -> None:
         over, tell = (lambda: self._is_over(cluster)), self.tell
-        lane = self._lanes[cluster] = _ClusterThread(cluster, self.loop_of(cluster), over, tell, self.watch)
+        lane = self.lanes[cluster] = _ClusterThread(cluster, self.loop_of(cluster), over, tell, self.watch)
         lane.thread = threading.Thread(target=lane.run, name=f"cluster {'/'.join(cluster)}", daemon=True)
         lane.thread.start()
 
@@ -107,7 +107,7 @@ class ClusterThreads:
         """
         with self._lock:
             self._is_closed = True
-            lanes = list(self._lanes.values())
+            lanes = list(self.lanes.values())
         for lane in lanes:
             lane.is_closed = True
             lane.news.set()
@@ -120,9 +120,9 @@ class ClusterThreads:
     def _is_over(self, cluster: ClusterKey) -> bool:
         """Whether the lane of a cluster has nothing left to look after; its place is the next one's then."""
         with self._lock:
-            if self._is_closed or self.is_there(cluster) or self._lanes[cluster].news.is_set():
+            if self._is_closed or self.is_there(cluster) or self.lanes[cluster].news.is_set():
                 return self._is_closed
-            del self._lanes[cluster]
+            del self.lanes[cluster]
             if self.watch is not None:
                 self.watch.ended(cluster)
             for following in list(self._waiting)[:1]:

@@ -155,7 +155,7 @@ class Asker:
             self._client = await self._inside.connect(to_controller=self._to_controller, source=self._source)
         versions = encode_request_header(RequestHeader(API_VERSIONS, 0, 8, "any"))
         for request in (sent.frame, versions):
-            self._client._writer.write(pack(">i", len(request)) + request)
+            self._client.writer.write(pack(">i", len(request)) + request)
         try:
             async with asyncio.timeout(ANSWER_SECONDS_MAX):
                 while not await self._is_answered(self._client, sent):
@@ -167,8 +167,8 @@ class Asker:
 
     async def _is_answered(self, client: Client, sent: Sent) -> bool:
         """Read one answer. Returns whether it was that to the question for versions."""
-        size = int.from_bytes(await client._reader.readexactly(4), "big")
-        answer = memoryview(await client._reader.readexactly(size))
+        size = int.from_bytes(await client.reader.readexactly(4), "big")
+        answer = memoryview(await client.reader.readexactly(size))
         if int.from_bytes(answer[:4], "big") == 8:
             decode(ApiVersionsResponse, 0, answer[4:])
             return True

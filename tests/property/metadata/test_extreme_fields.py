@@ -193,8 +193,8 @@ async def heard(client: Client, request: Message, version: int) -> bytes | None:
     client.send(request, version)
     try:
         async with asyncio.timeout(WAITS_S):
-            size = int.from_bytes(await client._reader.readexactly(4), "big")
-            return await client._reader.readexactly(size)
+            size = int.from_bytes(await client.reader.readexactly(4), "big")
+            return await client.reader.readexactly(size)
     except asyncio.IncompleteReadError:
         return b""
     except TimeoutError:

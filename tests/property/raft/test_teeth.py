@@ -73,7 +73,7 @@ def test_a_fetch_that_acknowledges_what_is_not_synced(monkeypatch: pytest.Monkey
     def is_written(node: NodeState) -> bool:
         return node.adopting is None and node.end_offset == node.log.end_offset
 
-    monkeypatch.setattr(follower, "_is_synced", is_written)
+    monkeypatch.setattr(follower, "is_synced", is_written)
     assert found() == "MajorityReachedHighWatermark"
 
 
@@ -134,7 +134,7 @@ def test_two_changes_of_the_voters_at_once(monkeypatch: pytest.MonkeyPatch) -> N
     def is_ready(_: NodeState, role: Leader) -> tuple[ErrorCode, str] | None:
         return None if role.is_established else (ErrorCode.REQUEST_TIMED_OUT, "")
 
-    monkeypatch.setattr(voter_changes, "_problem", is_ready)
+    monkeypatch.setattr(voter_changes, "find_problem", is_ready)
     with pytest.raises(Violation) as violation:
         two_changes_at_once()
     assert str(violation.value).partition(":")[0] in LOST
@@ -180,7 +180,7 @@ def test_a_change_of_the_voters_before_the_leader_has_committed_anything(monkeyp
         is_settled = role.change is None and node.history.voters_offset < node.high_watermark
         return None if is_settled else (ErrorCode.REQUEST_TIMED_OUT, "")
 
-    monkeypatch.setattr(voter_changes, "_problem", is_ready)
+    monkeypatch.setattr(voter_changes, "find_problem", is_ready)
     with pytest.raises(Violation) as violation:
         a_change_too_early()
     assert str(violation.value).partition(":")[0] in LOST

@@ -300,13 +300,13 @@ def test_throttled_replication_holds_back_who_is_not_in_sync_and_nobody_else(tmp
         partition = write(inside)
         partition.log.config = LogConfig(leader_replication_throttled_replicas=("*",))
         throttle = inside.broker.replicas.throttles.by_side["leader"]
-        throttle._limit = lambda: 1.0
+        throttle.limit = lambda: 1.0
         throttle.record(1_000_000)
         assert size((await call(client, fetch(topic_id, {0: 0})))[0]) > 0
         parted = PartitionChangeRecord(0, topic_id, isr=[1])
         await inside.broker.active.submit(lambda *_: Decision([parted], None))
         assert size((await call(client, fetch(topic_id, {0: 0})))[0]) == 0
-        throttle._limit = lambda: 1e9
+        throttle.limit = lambda: 1e9
         assert size((await call(client, fetch(topic_id, {0: 0})))[0]) > 0
 
     play(tmp_path, scenario)
@@ -379,7 +379,7 @@ def test_replaced_sessions_leave_no_callbacks_at_their_connection(tmp_path: Path
         told = []
         for _ in range(3):
             session = await opened(client, topic_id, {0: 0})
-            feed = inside.broker.fetches.sessions._sessions[session].feed
+            feed = inside.broker.fetches.sessions.sessions[session].feed
             assert feed is not None
             assert feed.on_close is not None
             told.append(len(feed.on_close.func.__self__))  # type: ignore[attr-defined]

@@ -147,13 +147,13 @@ def test_no_turn_grows_with_the_partitions_of_a_limited_topic(tmp_path: Path, li
         limit = {f"kavka_{limited}_producer_byte_rate": "1000"}
         await inside.create("t", 1, **limit)
         partition, turns = inside.broker.partitions.leader("t", 0), Turns()
-        inside.broker.partitions._topics["t"].update(dict.fromkeys(range(MANY), partition))
+        inside.broker.partitions.by_topic["t"].update(dict.fromkeys(range(MANY), partition))
         client = await inside.connect()
         with turns.counting():
             client.send(named(("t", MANY), records=b"-"), PRODUCED)
             await client.receive(ProduceResponse, PRODUCED)
         for index in range(1, MANY):
-            del inside.broker.partitions._topics["t"][index]
+            del inside.broker.partitions.by_topic["t"][index]
         (usage,) = at_once(inside.broker.quotas.produced.usages(0))
         assert usage.shares == (1 if limited == "topic" else MANY)
         assert turns.most < CALLS_PER_TURN_MAX
@@ -166,7 +166,7 @@ def test_what_is_not_led_here_counts_for_nothing(tmp_path: Path) -> None:
         await inside.create("t", kavka_topic_producer_byte_rate="1")
         inside.broker.partitions.leader("t", 0).is_leader = False
         assert await produced(await inside.connect(), "t") == 0
-        inside.broker.partitions._topics["t"][0].is_leader = True
+        inside.broker.partitions.by_topic["t"][0].is_leader = True
         assert await produced(await inside.connect(), "t") > 0
 
     play(tmp_path, scenario)

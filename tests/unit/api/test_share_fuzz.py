@@ -100,11 +100,11 @@ class Asker:
     async def ask(self, key: int, version: int, request: bytes) -> None:
         if self._client is None:
             self._client = await self._inside.connect()
-        self._client._writer.write(pack(">i", len(request)) + request)
+        self._client.writer.write(pack(">i", len(request)) + request)
         try:
             async with asyncio.timeout(60):
-                size = int.from_bytes(await self._client._reader.readexactly(4), "big")
-                answer = memoryview(await self._client._reader.readexactly(size))
+                size = int.from_bytes(await self._client.reader.readexactly(4), "big")
+                answer = memoryview(await self._client.reader.readexactly(size))
         except (asyncio.IncompleteReadError, ConnectionError):
             self.counts["closed"] += 1
             self._client.close()

@@ -108,10 +108,10 @@ def test_an_instance_ends_with_its_connection_and_is_told_once(tmp_path: Path) -
             await asked(client)
         known = broker.broker.client_metrics
         assert known.instances.knows(ME)
-        assert [len(peer.on_lost) for peer in known._by_connection] == [1]  # type: ignore[attr-defined]
+        assert [len(peer.on_lost) for peer in known.by_connection] == [1]  # type: ignore[attr-defined]
         client.close()
         await until(lambda: not known.instances.knows(ME))
-        assert known._by_connection == {}
+        assert known.by_connection == {}
 
     play(tmp_path, scenario)
 

@@ -233,7 +233,7 @@ def test_no_claims_of_an_issuer_are_more_than_refused(claims: dict[str, object])
     """The issuer is trusted, and may be wrong all the same."""
     judge = TokenJudge(EXPECTED)
     with contextlib.suppress(TokenError):
-        assert judge._named(json.loads(json.dumps(CLAIMS | claims), parse_constant=str), NOW_MS / 1000).user
+        assert judge.named(json.loads(json.dumps(CLAIMS | claims), parse_constant=str), NOW_MS / 1000).user
 
 
 @pytest.mark.parametrize(

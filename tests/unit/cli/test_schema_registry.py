@@ -109,7 +109,7 @@ def test_a_schema_that_is_not_there_is_asked_for_again_after_a_while() -> None:
     assert client.asked == [9, 9]
     for number in range(1, READERS_MAX + 9):
         decoding.decode(framed(100 + number, b""))
-    assert len(decoding._missing) == READERS_MAX
+    assert len(decoding.missing) == READERS_MAX
 
 
 def test_half_a_pair_of_a_text_is_printed() -> None:

@@ -116,7 +116,7 @@ def test_a_stopping_controller_waits_for_the_decision_of_a_lost_client() -> None
             loop = asyncio.get_running_loop()
             asked = loop.create_future()
             asked.cancel()
-            controller._waiting.append((controller.metadata.offset + 1, asked))
+            controller.waiting.append((controller.metadata.offset + 1, asked))
             steps = 0
 
             def call_soon(*args: Any, **options: Any) -> asyncio.Handle:
@@ -130,8 +130,8 @@ def test_a_stopping_controller_waits_for_the_decision_of_a_lost_client() -> None
                 await asyncio.sleep(0)
             assert not finishing.done()
             assert steps < 150
-            controller._waiting.pop()[1].set_result(None)
-            controller._waiting.clear()
+            controller.waiting.pop()[1].set_result(None)
+            controller.waiting.clear()
             await finishing
 
     play(scenario)

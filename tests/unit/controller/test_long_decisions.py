@@ -136,7 +136,7 @@ def test_a_long_decision_writes_nothing_after_the_lead_is_lost() -> None:
         long = asyncio.create_task(controller.submit_long(creating("long", MANY)))
         await machine.has_begun.wait()
         before = controller.quorum.log.end_offset
-        controller._lost()
+        controller.lose_lead()
         machine.may_end.set()
         with pytest.raises(BrokerError) as refused:
             await long

@@ -80,7 +80,7 @@ def test_a_refused_version_may_be_followed_by_one_more(tmp_path: Path) -> None:
         assert await versions(client) == ErrorCode.NONE
 
         refused = await inside.connect()
-        refused._writer.write(b"\0\0\0\x0c\0\x12\0\x63\0\0\0\x07\xff\xff\0\0")  # ApiVersions of version 99
+        refused.writer.write(b"\0\0\0\x0c\0\x12\0\x63\0\0\0\x07\xff\xff\0\0")  # ApiVersions of version 99
         assert (await refused.receive(ApiVersionsResponse, 0)).error_code == ErrorCode.UNSUPPORTED_VERSION
         assert await versions(refused) == ErrorCode.NONE
         refused.send(ApiVersionsRequest(), 0)
@@ -151,7 +151,7 @@ async def name_a_mechanism(client: Client) -> None:
 
 async def send_half_a_request(client: Client) -> None:
     await versions(client)
-    client._writer.write(b"\0\0\1\0half")
+    client.writer.write(b"\0\0\1\0half")
 
 
 async def send_the_first_of_two_tokens(client: Client) -> None:

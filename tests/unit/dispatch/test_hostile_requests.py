@@ -166,7 +166,7 @@ def test_an_unknown_broker_id_is_not_remembered(tmp_path: Path) -> None:
         for claimed in (1, 2, 1000, 2**31 - 1):
             request = FetchRequest(replica_id=claimed, max_wait_ms=0, session_epoch=-1, topics=[])
             await client.call(request, FetchResponse, 11)
-        assert list(inside.broker.replicas.in_sync._contacts) == [1]
+        assert list(inside.broker.replicas.in_sync.contacts) == [1]
 
     play(tmp_path, scenario)
 

@@ -243,8 +243,8 @@ def test_bare_tokens_log_in_to_sessions_that_end_too(tmp_path: Path) -> None:
         client = await inside.connect()
         for _ in range(2):  # the second renews the first
             assert await handshake(client, version=0) == ErrorCode.NONE
-            client._writer.write((8).to_bytes(4, "big") + b"\0alice\0a")
-            assert await client._reader.readexactly(4) == bytes(4)
+            client.writer.write((8).to_bytes(4, "big") + b"\0alice\0a")
+            assert await client.reader.readexactly(4) == bytes(4)
         assert counts(inside) == Authentications(successful=1, successful_untold=1, renewed=1)
         end_session(inside)
         assert not await is_served(client)

@@ -103,11 +103,11 @@ def test_a_cluster_without_a_trail_has_no_key_and_is_rendered_as_before() -> Non
     plain, off = scene_of(main()), scene_of(main(audit={"enabled": False}))
     for scene in (plain, off):
         assert scene.api.names("Secret") == []
-        layout = scene.host._layouts[0]
+        layout = scene.host.layouts[0]
         assert "audit" not in json.dumps(scene.api.one("Pod", "main-nodes-0-0"))
         assert (fingerprint(layout), mark_of(layout)) == (
-            fingerprint(plain.host._layouts[0]),
-            mark_of(plain.host._layouts[0]),
+            fingerprint(plain.host.layouts[0]),
+            mark_of(plain.host.layouts[0]),
         )
 
 

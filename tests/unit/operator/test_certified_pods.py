@@ -30,8 +30,8 @@ class SecuredScene(Scene):
 
     def begin(self, image: str | None = "kavka/broker:1") -> Any:
         host = super().begin(image)
-        host._certified.now = lambda: self.time
-        host._certified.answers = self._answers
+        host.certified.now = lambda: self.time
+        host.certified.answers = self._answers
         return host
 
     def _answers(self, host: str, port: int, security: Security) -> bool:

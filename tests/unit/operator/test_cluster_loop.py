@@ -364,15 +364,15 @@ def test_nothing_is_done_for_a_cluster_that_is_deleted_during_a_look() -> None:
 def test_sentences_that_take_turns_are_told_once_each_and_again_much_later() -> None:
     scene = Scene()
     for _ in range(3):
-        scene.loop._writer.say_once("a disk is full")
-        scene.loop._writer.say_once("node 1 waits")
+        scene.loop.writer.say_once("a disk is full")
+        scene.loop.writer.say_once("node 1 waits")
     assert scene.told == ["a disk is full", "node 1 waits"]
     scene.seconds += SAID_SECONDS
-    scene.loop._writer.say_once("a disk is full")
+    scene.loop.writer.say_once("a disk is full")
     assert scene.told[2:] == ["a disk is full"]
     for number in range(2 * SAID_MAX):
-        scene.loop._writer.say_once(f"sentence {number}")
-    assert len(scene.loop._writer._said) == SAID_MAX
+        scene.loop.writer.say_once(f"sentence {number}")
+    assert len(scene.loop.writer.said) == SAID_MAX
 
 
 def rolling() -> Scene:
@@ -431,7 +431,7 @@ def test_what_becomes_of_resources_is_announced_once() -> None:
     scene = Scene()
     scene.resources.put(topic("mine", metadata={"uid": "u"}, deletionPolicy="Delete"))
     said = list[tuple[str, str, str]]()
-    scene.loop._writer.send = lambda key, uid, notice: said.append((key[2], uid, notice.reason))
+    scene.loop.writer.send = lambda key, uid, notice: said.append((key[2], uid, notice.reason))
     scene.settle()
     assert sorted(said) == [
         ("clicks", "", "QuotaSet"),
@@ -478,7 +478,7 @@ def test_a_place_for_announcements_that_fails_holds_up_nothing() -> None:
     def fail(*_: object) -> None:
         raise RuntimeError("no place")
 
-    scene.loop._writer.send = fail
+    scene.loop.writer.send = fail
     scene.resources.hide(unread("Topic", "strange"))
     scene.settle()
     assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]

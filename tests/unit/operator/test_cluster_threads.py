@@ -120,7 +120,7 @@ def test_a_name_that_no_cluster_has_is_looked_at_once_and_keeps_no_lane() -> Non
     loops.lanes.wake(ONE)
     assert loops.next() == ONE
     assert loops.closed.get(timeout=SECONDS_MAX) == ONE
-    assert loops.lanes._lanes == {}
+    assert loops.lanes.lanes == {}
 
 
 def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -131,7 +131,7 @@ def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them(monkeypatch: 
         loops.begun.get(timeout=SECONDS_MAX)
     seconds = iter((100.0, 101.0, 106.0))
     monkeypatch.setattr(lanes_module, "time", Bag(monotonic=lambda: next(seconds)))
-    threads = [lane.thread for lane in loops.lanes._lanes.values()]
+    threads = [lane.thread for lane in loops.lanes.lanes.values()]
     monkeypatch.setattr(threading.Thread, "join", lambda _, timeout: waits.append(timeout))
     loops.lanes.close(5.0)
     monkeypatch.undo()

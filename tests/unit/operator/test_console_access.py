@@ -152,7 +152,7 @@ def test_what_strangers_make_it_keep_is_bounded(monkeypatch: pytest.MonkeyPatch)
         for number in range(9):
             answer = await client.get("/console.json", headers={"Authorization": f"Bearer forged-{number}"})
             assert answer.status == 401
-        assert (len(door._refusals), len(door._rights)) == (3, 0)
+        assert (len(door.refusals), len(door._rights)) == (3, 0)
 
     play(Reviews({}), scenario)
 

@@ -101,7 +101,7 @@ def test_what_is_remembered_is_bounded() -> None:
     for number in range(SAME_MAX + 50):
         scene.seconds += REFILL_SECONDS
         scene.say(str(number))
-    assert len(scene.herald._said) == SAME_MAX
+    assert len(scene.herald.said) == SAME_MAX
 
 
 class Server:

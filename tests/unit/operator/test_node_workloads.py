@@ -153,7 +153,7 @@ def test_a_node_of_a_version_that_knew_amounts_by_their_spelling_is_as_it_is_wan
     resources = {"requests": {"cpu": "500m", "memory": "1Gi"}}
     scene = Scene(main(nodePools=[{"name": "nodes", "replicas": 1, "storage": SIZED, "resources": resources}]))
     view = scene.start()
-    (layout,) = scene.host._layouts.values()
+    (layout,) = scene.host.layouts.values()
     pod = deepcopy(scene.api.one("Pod", "main-nodes-0-0"))
     former = settings.fingerprint_by_spelling(layout)
     assert former != settings.fingerprint(layout)

@@ -127,7 +127,7 @@ def test_nothing_is_kept_of_clusters_that_nothing_is_about_and_their_stamps_neve
         seen.objects.take(document("Topic", "a", 2 * number + 1, uid="1", cluster=f"c{number}"))
     before = seen.objects.stamp(("default", "c2"))
     seen.objects.drop(("Topic", "default", "a"), "1")
-    assert (seen.objects._keys, seen.objects._stamps) == ({}, {})
+    assert (seen.objects.keys, seen.objects.stamps) == ({}, {})
     assert seen.objects.stamp(("default", "c2")) == 0
     seen.objects.take(document("Topic", "a", 9, uid="2", cluster="c2"))
     assert seen.objects.stamp(("default", "c2")) > before > 0

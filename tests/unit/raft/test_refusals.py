@@ -263,11 +263,11 @@ def test_a_snapshot_that_ends_before_what_was_committed_is_not_taken(end_offset:
     node.high_watermark = 5
     role = Follower(LeaderAt(2, voter(2).endpoints), 100, 2_000, 2_000)
     if is_taken:
-        follower._want(node, role, SnapshotId(end_offset, 1))
+        follower.want_snapshot(node, role, SnapshotId(end_offset, 1))
         assert role.download is not None
     else:
         with pytest.raises(ProtocolViolation, match="would put a snapshot that ends at 4"):
-            follower._want(node, role, SnapshotId(end_offset, 1))
+            follower.want_snapshot(node, role, SnapshotId(end_offset, 1))
 
 
 def test_a_replica_knows_the_watermark_that_it_names_or_was_told() -> None:
@@ -283,7 +283,7 @@ def test_only_a_silent_voter_is_told_the_leader_again() -> None:
     interval_ms = leader.begin_interval_ms(node)
     role.replicas.by_key[2, directory_of(2)] = Replica(2, directory_of(2), fetched_ms=1_000 - interval_ms)
     role.replicas.by_key[3, directory_of(3)] = Replica(3, directory_of(3), fetched_ms=1_001 - interval_ms)
-    leader._begin(node, role)
+    leader.announce_leader(node, role)
     assert [one.peer.node_id for one in node.drain() if isinstance(one, Send)] == [2]
 
 
@@ -377,7 +377,7 @@ def test_the_log_ends_behind_records_that_the_leader_is_about_to_append() -> Non
 def test_a_newcomer_that_cannot_vote(response: ApiVersionsResponse | None, code: ErrorCode) -> None:
     node, role = member(), Leader(0, Replicas(0), 0)
     change = VoterChange(None, AddRaftVoterResponse, 2_000, (), newcomer=voter(4))
-    problem = voter_changes._cannot_join(node, role, change, response)
+    problem = voter_changes.cannot_join(node, role, change, response)
     assert problem is not None
     assert problem[0] is code
 
@@ -387,7 +387,7 @@ def test_voters_that_are_not_committed_keep_others_from_being_changed() -> None:
     node.history.add_voters(5, node.voters)
     for high_watermark, is_refused in ((5, True), (6, False)):
         node.high_watermark = high_watermark
-        assert (voter_changes._problem(node, role) is not None) is is_refused
+        assert (voter_changes.find_problem(node, role) is not None) is is_refused
 
 
 @pytest.mark.parametrize(("version", "has_address"), [(0, True), (1, False)])
@@ -395,7 +395,7 @@ def test_a_node_that_cannot_be_a_voter_asks_the_leader_for_nothing(version: int,
     identity = Identity(4, directory_of(4), CLUSTER, endpoints=voter(4).endpoints if has_address else ())
     history = VoterHistory.of([voter(1)], kraft_version=version)
     node = NodeState(identity, Settings(), QuorumState(), history, MemoryLog(), lambda low, _: low, 0)
-    assert auto_join._question(node) is None
+    assert auto_join.make_question(node) is None
 
 
 def leading(

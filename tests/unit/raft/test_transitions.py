@@ -71,14 +71,14 @@ def test_a_piece_of_a_snapshot_that_names_another_leader_is_believed_in_that() -
 )
 def test_node_zero_may_stand(node_id: int, code: ErrorCode) -> None:
     asked = PartitionData(0, 2, node_id, directory_of(1), directory_of(2), 1, 10, pre_vote=False)
-    assert election._problem(member(), VoteRequest(CLUSTER), asked) is code
+    assert election.find_problem(member(), VoteRequest(CLUSTER), asked) is code
 
 
 def test_a_leader_that_is_heard_ends_the_elections_without_an_outcome() -> None:
     node = member(state=QuorumState(1, leader_id=2))
     role = node.role = Follower(LeaderAt(2, voter(2).endpoints), 300, 1_100, 2_000)
     node.rounds = 3
-    follower._heard(node, role)
+    follower.note_leader(node, role)
     assert (node.rounds, role.timeout_at_ms, role.has_fetched) == (0, node.now_ms + 300, True)
 
 
@@ -114,7 +114,7 @@ def test_a_snapshot_that_was_damaged_is_downloaded_again_with_all_patience() -> 
 def test_a_leader_begins_with_the_voters_where_no_record_names_them(offset: int, records: list[str]) -> None:
     node = member()
     node.history = VoterHistory.of([voter(1), voter(2), voter(3)], kraft_version=1, offset=offset)
-    assert [type(record).__name__ for record in transitions._opening(node, {1, 2})] == records
+    assert [type(record).__name__ for record in transitions.make_opening_records(node, {1, 2})] == records
 
 
 def test_an_address_of_another_cluster_is_not_taken() -> None:

@@ -165,7 +165,7 @@ def test_a_follower_takes_the_place_of_a_consumer_and_no_consumer_that_of_a_foll
     assert entered(sessions, of_follower(7), True, 0).session_id == 1
     assert entered(sessions, request(0, 0, 0), True, 1).session_id == 2
     assert entered(sessions, of_follower(8), True, 2).session_id == 3
-    assert [session.is_of_follower for session in sessions._sessions.values()] == [True, True]
+    assert [session.is_of_follower for session in sessions.sessions.values()] == [True, True]
     assert entered(sessions, of_follower(9), True, 3).session_id == 0
     assert entered(sessions, request(0, 0, 0), True, 3).session_id == 0
     assert entered(sessions, request(0, 0, 0), True, EVICTION_MS).session_id == 4

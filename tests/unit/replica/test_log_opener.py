@@ -123,7 +123,7 @@ def test_who_comes_in_the_turn_in_which_the_work_ends_is_not_forgotten() -> None
         openings, opened = opening(former)
         openings.add(b"a", 0)
         openings.open_soon()
-        forgetting = openings._preparation
+        forgetting = openings.preparation
         assert forgetting is not None
         await until(forgetting.done)
         former.names.add(PartitionName("b", 0))
@@ -133,7 +133,7 @@ def test_who_comes_in_the_turn_in_which_the_work_ends_is_not_forgotten() -> None
         for index in range(SLICE_MAX + 1):
             openings.add(b"c", index)
         openings.open_soon()
-        task = openings._drain._task
+        task = openings.drain.task
         assert task is not None
         await until(task.done)
         openings.add(b"d", 0)

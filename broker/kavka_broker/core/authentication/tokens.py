@@ -64,7 +64,7 @@ class TokenJudge:
         """Whom a token names now. Raises TokenError."""
         if len(token) > TOKEN_BYTES_MAX:
             raise TokenError(f"it is longer than {TOKEN_BYTES_MAX} bytes")
-        return self._named(self._verified(token), now_ms / 1000)
+        return self.named(self._verified(token), now_ms / 1000)
 
     def _verified(self, token: str) -> dict[str, Any]:
         """The claims of a token that one of the keys has signed. Raises TokenError."""
@@ -89,7 +89,7 @@ class TokenJudge:
             raise TokenError("its signature is wrong")
         return _object(body, "claims")
 
-    def _named(self, claims: dict[str, Any], now: float) -> Named:
+    def named(self, claims: dict[str, Any], now: float) -> Named:
         settings, skew = self.settings, self.settings.skew_seconds
         expires, issued, begins = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
         if expires is None or issued is None:

@@ -28,7 +28,7 @@ def drive(node: NodeState, role: Follower) -> None:
     assert role.asked is None, f"{role.asked} is not answered"
     assert role.has_fetched, f"the leader {role.leader.node_id} is asked before it has answered a fetch"
     role.asks_at_ms = node.after(node.settings.fetch_timeout_ms)
-    request = _question(node)
+    request = make_question(node)
     if request is not None:
         role.asked = node.send(node.leader_peer(), request)
 
@@ -40,7 +40,8 @@ def due_ms(node: NodeState, role: Follower) -> int:
     return role.asks_at_ms if may_ask and is_concerned else NEVER_MS
 
 
-def _question(node: NodeState) -> Message | None:
+def make_question(node: NodeState) -> Message | None:
+    """Return the request that makes this node a voter, or its entry right; None where nothing is to be asked."""
     if not node.history.kraft_version or not node.identity.endpoints:
         return None
     here = next((voter for voter in node.voters if voter.node_id == node.node_id), None)

@@ -35,7 +35,7 @@ def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
     asked: PartitionData | None = wire.only_partition(request.topics)
     if asked is None:
         return VoteResponse(error_code=ErrorCode.INVALID_REQUEST)
-    error = _problem(node, request, asked)
+    error = find_problem(node, request, asked)
     if error is ErrorCode.NONE and asked.replica_epoch > node.epoch:
         become_unattached(node, asked.replica_epoch)
     if error is ErrorCode.NONE and not is_addressed_here(node, request.voter_id, asked.voter_directory_id):
@@ -56,7 +56,8 @@ def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
     return wire.vote_answer(node, error, is_granted=is_granted)
 
 
-def _problem(node: NodeState, request: VoteRequest, asked: PartitionData) -> ErrorCode:
+def find_problem(node: NodeState, request: VoteRequest, asked: PartitionData) -> ErrorCode:
+    """Return what is wrong with a question for a vote, or NONE."""
     # A candidate's epoch is new, so no record in its log can be of it; a pre-vote is of an epoch that may have records.
     epoch_max = asked.replica_epoch if asked.pre_vote else asked.replica_epoch - 1
     if asked.last_offset < 0 or not 0 <= asked.last_offset_epoch <= epoch_max:

@@ -129,7 +129,7 @@ def on_fetched(node: NodeState, send: Send, response: FetchResponse | None) -> N
         _refused(node, before, send, ErrorCode(answer.error_code))
         return
     fetching.retry_at_ms = node.now_ms
-    _heard(node, before)
+    note_leader(node, before)
     try:
         _take(node, before, answer)
     except _ContradictionError as problem:
@@ -162,7 +162,8 @@ def _refused(node: NodeState, role: Follower, send: Send, error: ErrorCode) -> N
         lose_leader(node, role)
 
 
-def _heard(node: NodeState, role: Follower) -> None:
+def note_leader(node: NodeState, role: Follower) -> None:
+    """Note that the leader lives: patience begins again."""
     assert node.role is role, f"node {node.node_id} hears the leader of a former role"
     role.has_fetched = True
     role.lost_at_ms = None
@@ -175,14 +176,15 @@ def _take(node: NodeState, role: Follower, answer: Fetched) -> None:
     if answer.diverging_epoch.epoch >= 0:
         _truncate(node, answer.diverging_epoch.epoch, answer.diverging_epoch.end_offset)
     elif answer.snapshot_id.end_offset >= 0 and answer.snapshot_id.epoch >= 0:
-        _want(node, role, SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch))
+        want_snapshot(node, role, SnapshotId(answer.snapshot_id.end_offset, answer.snapshot_id.epoch))
     else:
         if answer.records is not None and len(answer.records):
             _append(node, memoryview(answer.records))
         node.commit(min(answer.high_watermark, node.end_offset))
 
 
-def _want(node: NodeState, role: Follower, snapshot: SnapshotId) -> None:
+def want_snapshot(node: NodeState, role: Follower, snapshot: SnapshotId) -> None:
+    """Begin to download a snapshot. Raises ProtocolViolation where it ends before what was committed."""
     assert node.adopting is None, f"{node.adopting} is being adopted, and {snapshot} is wanted"
     assert role.download is None, f"{role.download} is under way, and {snapshot} is wanted"
     if snapshot.end_offset < node.high_watermark:
@@ -278,7 +280,7 @@ def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResp
         node.note("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(answer.error_code).name)
         role.download = None
         return
-    _heard(node, role)
+    note_leader(node, role)
     role.fetching.retry_at_ms = node.now_ms
     node.emit(SaveChunk(wanted.snapshot, wanted.position, piece))
     wanted.position += len(piece)
@@ -330,7 +332,7 @@ def drive(node: NodeState, role: Follower) -> None:
     if role.download is not None:
         request = wire.ask_snapshot(node, role.download.snapshot, role.download.position)
         role.fetching.in_flight = node.send(peer, request)
-    elif _is_synced(node):
+    elif is_synced(node):
         # The first fetch of an epoch does not wait: its answer shows that the leader lives.
         wait_max_ms = patient_ms(node) if role.has_fetched else 0
         role.fetching.in_flight = node.send(peer, wire.ask_fetch(node, wait_max_ms))
@@ -342,7 +344,7 @@ def patient_ms(node: NodeState) -> int:
     return min(settings.fetch_wait_max_ms, settings.request_timeout_ms // 2, settings.fetch_timeout_ms // 4)
 
 
-def _is_synced(node: NodeState) -> bool:
+def is_synced(node: NodeState) -> bool:
     """Whether the log is as it is on disk; not within a call whose effects still have to change it."""
     return node.adopting is None and node.log.synced_offset == node.end_offset == node.log.end_offset
 
@@ -370,7 +372,7 @@ def _who_may_know(node: NodeState, role: Unattached | Prospective) -> list[NodeA
 
 def discovery_due_ms(node: NodeState, role: Unattached | Prospective) -> int:
     """The time at which `discover` has something to do."""
-    may_ask = role.fetching.in_flight is None and _is_synced(node) and _who_may_know(node, role)
+    may_ask = role.fetching.in_flight is None and is_synced(node) and _who_may_know(node, role)
     return role.fetching.retry_at_ms if may_ask else NEVER_MS
 
 
@@ -386,6 +388,6 @@ def patience_ends_ms(role: Follower) -> int:
 def due_ms(node: NodeState, role: Follower) -> int:
     """The time at which `drive` has something to do."""
     due = [patience_ends_ms(role)] if node.adopting is None else []
-    if role.fetching.in_flight is None and (role.download is not None or _is_synced(node)):
+    if role.fetching.in_flight is None and (role.download is not None or is_synced(node)):
         due.append(role.fetching.retry_at_ms)
     return min(due, default=NEVER_MS)

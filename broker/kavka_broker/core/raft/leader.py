@@ -199,7 +199,7 @@ def drive(node: NodeState, role: Leader) -> None:
         return
     if node.now_ms >= role.begin_at_ms:
         role.begin_at_ms = node.after(begin_interval_ms(node))
-        _begin(node, role)
+        announce_leader(node, role)
     move_high_watermark(node, role)
     wake(node, role)
     for parked in [waiting for waiting in role.parked if node.now_ms >= waiting.until_ms]:
@@ -208,7 +208,7 @@ def drive(node: NodeState, role: Leader) -> None:
     assert all(node.now_ms < waiting.until_ms for waiting in role.parked), "a fetch waits for longer than it may"
 
 
-def _begin(node: NodeState, role: Leader) -> None:
+def announce_leader(node: NodeState, role: Leader) -> None:
     """Tell voters that do not fetch which node leads."""
     silent_since_ms = node.now_ms - begin_interval_ms(node)
     for voter in node.others:

@@ -105,7 +105,7 @@ def become_leader(node: NodeState, granting: set[int]) -> None:
     assert state.voted_id == node.node_id, f"a leader has voted for itself: {state}"
     node.remember(QuorumState(node.epoch, node.node_id, state.voted_id, state.voted_directory_id))
     node.rounds = 0
-    start_offset = node.append(_opening(node, granting))
+    start_offset = node.append(make_opening_records(node, granting))
     assert start_offset >= node.high_watermark, f"epoch {node.epoch} begins at {start_offset}, which was committed"
     node.role = Leader(start_offset, Replicas(node.now_ms), node.now_ms)
     node.flush()
@@ -113,7 +113,10 @@ def become_leader(node: NodeState, granting: set[int]) -> None:
     node.emit(Led(node.epoch, start_offset))
 
 
-def _opening(node: NodeState, granting: set[int]) -> list[Message]:
+def make_opening_records(node: NodeState, granting: set[int]) -> list[Message]:
+    """Return the control records that begin an epoch: the leader with its votes, and the voters where no record names
+    them.
+    """
     version = 1 if node.history.kraft_version else 0
 
     def named(voter: Voter) -> LeaderVoter:

@@ -35,8 +35,8 @@ FEATURE: Final = "kraft.version"
 Problem = tuple[ErrorCode, str]
 
 
-def _problem(node: NodeState, role: Leader) -> Problem | None:
-    """The reason why no change of voters can be made now, or None."""
+def find_problem(node: NodeState, role: Leader) -> Problem | None:
+    """Return the reason why no change of voters can be made now, or None."""
     if role.change is not None:
         return ErrorCode.REQUEST_TIMED_OUT, "another change of the voters is under way; try again"
     if not role.is_established:
@@ -67,7 +67,7 @@ def on_add(node: NodeState, request: AddRaftVoterRequest) -> AddRaftVoterRespons
         return AddRaftVoterResponse(0, *role)
     endpoints = tuple((endpoint.name, endpoint.host, endpoint.port) for endpoint in request.listeners)
     voter = Voter(request.voter_id, request.voter_directory_id, endpoints)
-    problem = _not_addable(node, voter) or _problem(node, role) or _duplicate(node, voter)
+    problem = _not_addable(node, voter) or find_problem(node, role) or _duplicate(node, voter)
     if problem is not None:
         return AddRaftVoterResponse(0, *problem)
     later = node.later()
@@ -108,7 +108,7 @@ def on_versions(node: NodeState, send: Send, response: ApiVersionsResponse | Non
     change = role.change
     change.asked = None
     assert change.offset is None, f"{change} was appended before its newcomer was heard"
-    problem = _cannot_join(node, role, change, response)
+    problem = cannot_join(node, role, change, response)
     if problem is not None:
         _finish(node, role, *problem)
         return
@@ -120,9 +120,10 @@ def on_versions(node: NodeState, send: Send, response: ApiVersionsResponse | Non
         change.early = None
 
 
-def _cannot_join(
+def cannot_join(
     node: NodeState, role: Leader, change: VoterChange, response: ApiVersionsResponse | None
 ) -> Problem | None:
+    """Return the reason why a newcomer cannot become a voter, or None. No `response`: it did not answer."""
     newcomer = change.newcomer
     assert newcomer is not None, "only a newcomer is asked for its versions"
     if response is None:
@@ -148,7 +149,7 @@ def on_remove(node: NodeState, request: RemoveRaftVoterRequest) -> RemoveRaftVot
         return RemoveRaftVoterResponse(0, ErrorCode.INVALID_REQUEST, "a voter has a node id and a directory id")
     leaving = (request.voter_id, request.voter_directory_id)
     voters = tuple(voter for voter in node.voters if (voter.node_id, voter.directory_id) != leaving)
-    problem = _problem(node, role) or _not_removable(node, voters, request.voter_id)
+    problem = find_problem(node, role) or _not_removable(node, voters, request.voter_id)
     if problem is not None:
         return RemoveRaftVoterResponse(0, *problem)
     assert len(voters) == len(node.voters) - 1, f"{voters} of {node.voters}"
@@ -183,7 +184,7 @@ def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVot
     spoken = request.k_raft_version_feature
     if _not_addable(node, voter) or not 0 <= spoken.min_supported_version <= spoken.max_supported_version:
         return wire.update_answer(node, ErrorCode.INVALID_REQUEST)
-    problem = _problem(node, role)
+    problem = find_problem(node, role)
     if problem is not None:
         return wire.update_answer(node, problem[0])
     if not spoken.min_supported_version <= node.history.kraft_version <= spoken.max_supported_version:

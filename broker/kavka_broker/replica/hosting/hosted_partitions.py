@@ -21,29 +21,29 @@ class HostedPartitions:
         self._node_id = node_id
         self._metadata = metadata
         self._is_opening = is_opening
-        self._topics: dict[str, dict[int, Partition]] = {}
+        self.by_topic: dict[str, dict[int, Partition]] = {}
         self._names: dict[bytes, str] = {}  # by topic id
 
     def __iter__(self) -> Iterator[Partition]:
-        for partitions in self._topics.values():
+        for partitions in self.by_topic.values():
             yield from partitions.values()
 
     def get(self, topic: str, index: int) -> Partition | None:
-        return self._topics.get(topic, NOTHING).get(index)
+        return self.by_topic.get(topic, NOTHING).get(index)
 
     def of_topic(self, topic: str) -> Mapping[int, Partition]:
         """Return the topic's partitions by index."""
-        return self._topics.get(topic, NOTHING)
+        return self.by_topic.get(topic, NOTHING)
 
     def topics(self) -> list[str]:
         """Return the names of the topics of which there are partitions."""
-        return list(self._topics)
+        return list(self.by_topic)
 
     def leader(self, topic: str, index: int, leader_epoch: int = -1) -> Partition:
         """Return the partition, led by this broker. Raises UNKNOWN_TOPIC_OR_PARTITION or NOT_LEADER_OR_FOLLOWER; for a
         client's other leader epoch than a replica here knows, what `Partition.check_epoch` raises.
         """
-        partitions = self._topics.get(topic)
+        partitions = self.by_topic.get(topic)
         partition = None if partitions is None else partitions.get(index)
         if partition is not None and partition.is_leader:
             if leader_epoch != -1:
@@ -75,20 +75,20 @@ class HostedPartitions:
     # --- the replica manager's ----------------------------------------------------------------------------------
 
     def add(self, partition: Partition) -> None:
-        self._topics.setdefault(partition.topic, {})[partition.index] = partition
+        self.by_topic.setdefault(partition.topic, {})[partition.index] = partition
         self._names[partition.topic_id] = partition.topic
 
     def remove(self, partition: Partition) -> None:
-        partitions = self._topics[partition.topic]
+        partitions = self.by_topic[partition.topic]
         del partitions[partition.index]
         if not partitions:
-            del self._topics[partition.topic]
+            del self.by_topic[partition.topic]
             del self._names[partition.topic_id]
 
     def remove_topic(self, topic_id: bytes) -> tuple[str, dict[int, Partition]] | None:
         """Remove the topic's partitions; returns its name and them, None where nothing of it is here."""
         name = self._names.pop(topic_id, None)
-        return None if name is None else (name, self._topics.pop(name))
+        return None if name is None else (name, self.by_topic.pop(name))
 
     def _not_leading(self, topic: str, index: int, partition: Partition | None) -> BrokerError:
         known = self._metadata.topics.get(topic)

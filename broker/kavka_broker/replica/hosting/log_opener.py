@@ -51,8 +51,8 @@ class Openings:
         self._unprepared: dict[Place, PartitionName] = {}
         # Names whose files a thread may be working on: the loop leaves them alone.
         self._preparing: frozenset[PartitionName] = frozenset()
-        self._drain = Drain("opening logs", lambda: self._waiting, self._open_and_secure, crash)
-        self._preparation: asyncio.Task[None] | None = None
+        self.drain = Drain("opening logs", lambda: self._waiting, self._open_and_secure, crash)
+        self.preparation: asyncio.Task[None] | None = None
         self._securing: asyncio.Task[None] | None = None
         self._is_started = False
 
@@ -87,9 +87,9 @@ class Openings:
         return True
 
     def _prepare_soon(self) -> None:
-        if self._unprepared and self._preparation is None:
+        if self._unprepared and self.preparation is None:
             task = asyncio.get_running_loop().create_task(self._prepare(), name="preparing logs")
-            self._preparation = watch(task, self._crash, forget=self._end_preparation, then=self._prepare_soon)
+            self.preparation = watch(task, self._crash, forget=self._end_preparation, then=self._prepare_soon)
 
     def open_all(self) -> None:
         """Open all logs: at a start nothing else is done yet."""
@@ -103,7 +103,7 @@ class Openings:
 
     def open_soon(self) -> None:
         """Open a slice now, unless others wait already; the rest is opened in the turns to come."""
-        self._drain.begin()
+        self.drain.begin()
 
     @property
     def is_securing(self) -> bool:
@@ -132,9 +132,9 @@ class Openings:
         self._is_started = False
         self._waiting.clear()
         self._unprepared.clear()
-        if self._preparation is not None:
-            await asyncio.gather(self._preparation, return_exceptions=True)
-        await self._drain.stop()
+        if self.preparation is not None:
+            await asyncio.gather(self.preparation, return_exceptions=True)
+        await self.drain.stop()
         if self._securing is not None:
             await asyncio.gather(self._securing, return_exceptions=True)
 
@@ -162,7 +162,7 @@ class Openings:
         self._logs.reopen(configs, now_ms)
 
     def _end_preparation(self, _: "asyncio.Task[None]") -> None:
-        self._preparation = None
+        self.preparation = None
 
     def _open_and_secure(self) -> None:
         self._open_slice()

@@ -51,14 +51,14 @@ class InSyncKeeper:
         self.on_damaged: Callable[[Partition], None] = _nothing
         self.on_refused: Callable[[Partition], None] = _nothing
         self._syncs = LogSyncs(crash)
-        self._contacts: dict[int, Contact] = {}
+        self.contacts: dict[int, Contact] = {}
         self._proposed: Proposals = []
         # Tasks are held so that they live until they are done; in the order of their start, as a seed repeats it.
         self._asking: dict[asyncio.Task[None], None] = {}
         self._checking: asyncio.Task[None] | None = None
 
     def contact(self, broker_id: int) -> Contact:
-        return self._contacts.setdefault(broker_id, Contact())
+        return self.contacts.setdefault(broker_id, Contact())
 
     def eligible(self, broker_id: int) -> int | None:
         registration = self._brokers.get(broker_id)

@@ -26,7 +26,7 @@ class Throttle:
     def __init__(self, window: SampleWindow, limit: Callable[[], float], clock: Clock) -> None:
         self.bytes_total = 0
         self._rate = SampledRate(window)
-        self._limit = limit
+        self.limit = limit
         self._clock = clock
 
     def record(self, size_bytes: int) -> None:
@@ -41,11 +41,11 @@ class Throttle:
     @property
     def allows_nothing(self) -> bool:
         """Whether the limit is 0: not even the first bytes pass."""
-        return self._limit() <= 0
+        return self.limit() <= 0
 
     @property
     def is_exceeded(self) -> bool:
-        limit = self._limit()
+        limit = self.limit()
         return limit < UNLIMITED and self._rate.measure(int(self._clock.monotonic_ms())) > limit
 
 

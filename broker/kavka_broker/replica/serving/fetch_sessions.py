@@ -171,7 +171,7 @@ class FetchSessions:
         partitions_max: int = PARTITIONS_MAX,
         names_bytes_max: int = NAMES_BYTES_MAX,
     ) -> None:
-        self._sessions: OrderedDict[int, FetchSession] = OrderedDict()
+        self.sessions: OrderedDict[int, FetchSession] = OrderedDict()
         self._sessions_max = sessions_max
         self._next_id = next_id
         self._partitions_max = partitions_max
@@ -179,16 +179,16 @@ class FetchSessions:
         self.evictions = 0
 
     def __len__(self) -> int:
-        return len(self._sessions)
+        return len(self.sessions)
 
     @property
     def partition_count(self) -> int:
-        return sum(len(session.partitions) for session in self._sessions.values())
+        return sum(len(session.partitions) for session in self.sessions.values())
 
     @property
     def names_bytes(self) -> int:
         """The bytes of names that sessions remember."""
-        return sum(session.names_bytes for session in self._sessions.values())
+        return sum(session.names_bytes for session in self.sessions.values())
 
     def enter(
         self, request: FetchRequest, uses_ids: bool, now_ms: float, prepared: Named | None = None
@@ -218,10 +218,10 @@ class FetchSessions:
         if session is not None and self._has_room(session, now_ms):
             session.session_id = self._fresh_id()
             session.last_used_ms = now_ms
-            self._sessions[session.session_id] = context.session = session
+            self.sessions[session.session_id] = context.session = session
 
     def _continue(self, request: FetchRequest, uses_ids: bool, now_ms: float, prepared: Named | None) -> FetchContext:
-        session = self._sessions.get(request.session_id)
+        session = self.sessions.get(request.session_id)
         if session is None:
             raise BrokerError(ErrorCode.FETCH_SESSION_ID_NOT_FOUND)
         if session.epoch != request.session_epoch:
@@ -230,7 +230,7 @@ class FetchSessions:
             raise BrokerError(ErrorCode.FETCH_SESSION_TOPIC_ID_ERROR)
         session.epoch = next_epoch(session.epoch)
         session.last_used_ms = now_ms
-        self._sessions.move_to_end(session.session_id)
+        self.sessions.move_to_end(session.session_id)
         partitions, names_bytes = len(session.partitions), session.names_bytes
         named = session.update(request, prepared)
         has_grown = len(session.partitions) > partitions or session.names_bytes > names_bytes
@@ -247,7 +247,7 @@ class FetchSessions:
 
     def drop(self, session_id: int) -> None:
         """End a session, if it exists: its client is gone, or begins again."""
-        session = self._sessions.pop(session_id, None)
+        session = self.sessions.pop(session_id, None)
         if session is not None:
             session.close()
 
@@ -262,7 +262,7 @@ class FetchSessions:
         is_of_follower = session.is_of_follower
         if self._is_too_much(len(session.partitions), session.names_bytes):
             return False
-        if len(self._sessions) < self._sessions_max:
+        if len(self.sessions) < self._sessions_max:
             return True
         gives_way = self._idle_longest(now_ms, is_of_follower)
         if gives_way is None:
@@ -272,7 +272,7 @@ class FetchSessions:
         return True
 
     def _idle_longest(self, now_ms: float, is_of_follower: bool) -> FetchSession | None:
-        for session in self._sessions.values():
+        for session in self.sessions.values():
             if now_ms - session.last_used_ms >= EVICTION_MS or (is_of_follower and not session.is_of_follower):
                 return session
             if not is_of_follower:
@@ -281,7 +281,7 @@ class FetchSessions:
 
     def _fresh_id(self) -> int:
         session_id = self._next_id()
-        while session_id in self._sessions or session_id == NO_SESSION:
+        while session_id in self.sessions or session_id == NO_SESSION:
             session_id = self._next_id()
         return session_id
 

@@ -137,7 +137,7 @@ class Door:
     def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
         self._reviews = reviews
         self._rights: Memory[Rights] = Memory(REMEMBERED_SECONDS, clock)
-        self._refusals: Memory[RefusedError] = Memory(REFUSED_SECONDS, clock)
+        self.refusals: Memory[RefusedError] = Memory(REFUSED_SECONDS, clock)
         self._known = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), REMEMBERED_MAX, REMEMBERED_MAX)
         self._strangers = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), WAITING_MAX, WAITING_OF_ONE_MAX)
 
@@ -158,14 +158,14 @@ class Door:
             except RefusedError as error:
                 if error.status != UNAVAILABLE:
                     self._rights.drop(key)
-                    self._refusals.put(key, error)
+                    self.refusals.put(key, error)
                 raise
             self._rights.put(key, found)
             return found
 
     def _remembered(self, key: bytes) -> Rights | None:
         """Return the rights that are remembered. Raises RefusedError where a refusal is."""
-        if (refusal := self._refusals.get(key)) is not None:
+        if (refusal := self.refusals.get(key)) is not None:
             raise RefusedError(refusal.status, str(refusal))
         return self._rights.get(key)
 

@@ -15,7 +15,7 @@ def targets(*words: str) -> list[tuple[str, str]]:
     """Name and address of each cluster that these words ask for."""
     parser = ArgumentParser()
     console.add_options(parser)
-    return [(found.name, found.bootstrap) for found in console._targets(parser.parse_args(words))]
+    return [(found.name, found.bootstrap) for found in console.targets_of(parser.parse_args(words))]
 
 
 def test_each_bootstrap_is_a_cluster() -> None:

@@ -79,14 +79,14 @@ class Herald:
     events: Events
     clock: Callable[[], float]
     now: Callable[[], datetime]
-    _said: dict[Hashable, float] = field(default_factory=dict)  # when, by the clock
+    said: dict[Hashable, float] = field(default_factory=dict)  # when, by the clock
     _allowance: float = float(BURST_MAX)
     _counted_at: float | None = None
 
     def announce(self, key: Key, uid: str, notice: Notice) -> None:
         """Make an Event of a notice, unless the same was said a while ago, or too much."""
         words = (key, uid, notice)
-        if self.clock() < self._said.get(words, -SAME_SECONDS) + SAME_SECONDS:
+        if self.clock() < self.said.get(words, -SAME_SECONDS) + SAME_SECONDS:
             return
         if not self._may_speak():
             self.events.leave_out()
@@ -95,10 +95,10 @@ class Herald:
         self.events.put(event_of(key, uid, notice, self.now(), self.events.instance))
 
     def _remember(self, words: Hashable) -> None:
-        self._said.pop(words, None)
-        self._said[words] = self.clock()
-        if len(self._said) > SAME_MAX:
-            del self._said[next(iter(self._said))]
+        self.said.pop(words, None)
+        self.said[words] = self.clock()
+        if len(self.said) > SAME_MAX:
+            del self.said[next(iter(self.said))]
 
     def _may_speak(self) -> bool:
         """Whether the cluster has an Event left, which is taken."""

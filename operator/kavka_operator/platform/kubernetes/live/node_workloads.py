@@ -85,7 +85,7 @@ class Hosted:
     audit_image: str | None = None
     """The image of the analytics of a resource that names none."""
     _known: Known = field(default_factory=Known)
-    _layouts: Mapping[int, Layout] = field(default_factory=dict)
+    layouts: Mapping[int, Layout] = field(default_factory=dict)
     _listed: tuple[int, float] | None = None
     _cordoned: set[str] = field(default_factory=set)
     _machines: list[zones.Machine] | None = None
@@ -99,7 +99,7 @@ class Hosted:
     _shared: Shared = field(init=False)
     _analytics: AnalyticsOf = field(init=False)
     _resizing: Resizing = field(init=False)
-    _certified: Certified = field(init=False)
+    certified: Certified = field(init=False)
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
@@ -109,7 +109,7 @@ class Hosted:
         self._shared = Shared(audit_key, self._put, self._delete)
         self._analytics = AnalyticsOf(self.key, self.api, self.bridge, self.audit_image, self.clock)
         self._resizing = Resizing(self.api, self.bridge)
-        self._certified = Certified(self.key, self.api, self.bridge, self.clock, self._put)
+        self.certified = Certified(self.key, self.api, self.bridge, self.clock, self._put)
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
@@ -117,25 +117,25 @@ class Hosted:
         self._taken.clear()
         sight = self._sight(cluster)
         if self._mend(sight):
-            self._relist()
+            self.relist()
             sight = self._sight(cluster)
         known = self._looked_at = self._known
-        self._layouts = sight.layouts
+        self.layouts = sight.layouts
         seen = sight.seen()
         marks = node_objects.stamp(known, seen)
         running = [number for number, node in seen.items() if node.state == "Running"]
-        problems = faults(self._layouts.values(), known, self.image, sees_machines=self.sees_machines)
+        problems = faults(self.layouts.values(), known, self.image, sees_machines=self.sees_machines)
         # What a pool is refused for takes nothing from the nodes that run: they are served and asked all the same.
         problems = problems or [*self._rehearsal.refusals(self._changing(seen)), *self._provide(cluster)]
-        problems += self._certified.problems(cluster, self._layouts, known, running)
-        has_way_in = not cluster.spec.is_secured or self._certified.seen is not None
+        problems += self.certified.problems(cluster, self.layouts, known, running)
+        has_way_in = not cluster.spec.is_secured or self.certified.seen is not None
         view = View(
             wanted=sight.wanted(),
             seen=seen,
             volumes=sight.volumes(),
             leaving=sight.leaving(),
-            places={number: (listeners.address(known, layout), None) for number, layout in self._layouts.items()},
-            outside=services.begins(cluster, self._layouts.values(), known),
+            places={number: (listeners.address(known, layout), None) for number, layout in self.layouts.items()},
+            outside=services.begins(cluster, self.layouts.values(), known),
             begin=services.begin(cluster),
             metrics=listeners.metrics_pages(known, running),
             bootstrap=",".join(self._addresses(running)) if has_way_in else "",
@@ -145,17 +145,17 @@ class Hosted:
             asked=frozenset(
                 number for number, pod in known.pods.items() if node_objects.machine_of(pod) in self._cordoned
             ),
-            security=self._certified.security,
-            certificates=self._certified.seen,
+            security=self.certified.security,
+            certificates=self.certified.seen,
         )
         if problems:
             return view
-        begin = ",".join(self._addresses(self._layouts)[:BEGINNINGS_MAX])
+        begin = ",".join(self._addresses(self.layouts)[:BEGINNINGS_MAX])
         return replace(view, analytics=self._analytics.keep(cluster, begin))
 
     def _addresses(self, numbers: Iterable[int]) -> list[str]:
         """Addresses of the brokers among these nodes."""
-        found = (self._layouts[number] for number in sorted(numbers) if number in self._layouts)
+        found = (self.layouts[number] for number in sorted(numbers) if number in self.layouts)
         return [listeners.bootstrap(self._known, layout) for layout in found if layout.node.is_broker]
 
     def _sight(self, cluster: KafkaCluster) -> Sight:
@@ -201,7 +201,7 @@ class Hosted:
             for name in proved.keys() & set(layout.claimed):
                 self._claim(layout, name, {**self._kept(number, name), FORMATTED: self._drawn(number, name)})
             if proved:
-                self._relist()
+                self.relist()
             return self._tell_formatted(layout, live) or bool(proved)
         except PlatformUnavailableError:
             return False  # it is another's: the faults tell
@@ -229,7 +229,7 @@ class Hosted:
     def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[Trial]:
         """A node of each pool whose nodes are not all as they are wanted, to be tried."""
         pools = set()
-        for number, layout in self._layouts.items():
+        for number, layout in self.layouts.items():
             mark, pool = fingerprint(layout), layout.node.pool.name
             if pool in pools or (number in seen and seen[number].fingerprint == mark):
                 continue
@@ -247,17 +247,17 @@ class Hosted:
         """Begin an action; `look` tells when it is done. Raises PlatformUnavailableError."""
         try:
             match action:
-                case StartNode(node=number) if number in self._layouts:
-                    self._start(self._layouts[number])
-                case RestartNode(node=number) if number in self._layouts and self._may_take(number):
+                case StartNode(node=number) if number in self.layouts:
+                    self._start(self.layouts[number])
+                case RestartNode(node=number) if number in self.layouts and self._may_take(number):
                     if not node_objects.going_volumes(self._known, number):  # one may have been deleted since the look
-                        self._restart(self._layouts[number])
+                        self._restart(self.layouts[number])
                 case StartNode(node=number) if number in {*self._known.sets, *self._known.pods}:
                     raise PlatformUnavailableError(unwanted(number))
                 case StopNode(node=number) if self._may_take(number):
                     self._take_down(number)
-                case GrowVolume(node=number, volume=name) if number in self._layouts:
-                    self._claim(self._layouts[number], name, self._kept(number, name))
+                case GrowVolume(node=number, volume=name) if number in self.layouts:
+                    self._claim(self.layouts[number], name, self._kept(number, name))
                 case ResizeNode(node=number) | LiftGate(node=number) if number in self._known.pods:
                     self._change_pod(action, self._known.pods[number])
                 case _:
@@ -293,7 +293,7 @@ class Hosted:
 
     def _provide(self, cluster: KafkaCluster) -> list[str]:
         """Put right what the cluster has once; the reasons why that cannot be. Raises ApiError."""
-        problems, has_written = self._shared.provide(cluster, self._layouts, self._known)
+        problems, has_written = self._shared.provide(cluster, self.layouts, self._known)
         if has_written:
             self._listed = None
         return problems
@@ -333,17 +333,17 @@ class Hosted:
                 "the volumes of the cluster are gone, with all that it knew; bring one back, or delete the KafkaCluster"
                 " and apply it again: that begins a new cluster"
             )
-        for layout in self._layouts.values():
+        for layout in self.layouts.values():
             self._claim_missing(layout)
-        first = [layout for layout in self._layouts.values() if layout.node.is_controller]
+        first = [layout for layout in self.layouts.values() if layout.node.is_controller]
         initial = ",".join(
             f"{layout.node.id}@{layout.host}:{controller_port(layout.cluster)}:{self._directory(layout)}"
             for layout in first
         )
-        for layout in self._layouts.values():
+        for layout in self.layouts.values():
             for name in layout.claimed:
                 self._claim(layout, name, {**self._kept(layout.node.id, name), **manifests.formed(initial)})
-        self._relist()
+        self.relist()
 
     def _directory(self, layout: Layout) -> str:
         """The id of the directory that holds a node's metadata log."""
@@ -409,7 +409,7 @@ class Hosted:
         if isinstance(action, LiftGate):
             self.bridge.wait(self.api.patch_pod(pod, WITHOUT_GATE))
             return
-        known_set, layout = self._known.sets.get(action.node), self._layouts.get(action.node)
+        known_set, layout = self._known.sets.get(action.node), self.layouts.get(action.node)
         if known_set is None or layout is None or not self._resizing.give(layout, pod):
             return
         self._put(layout.cluster, self._manifest(layout, self._identity(layout)), known_set)
@@ -423,7 +423,7 @@ class Hosted:
         for name in missing:
             self._claim(layout, name, manifests.kept_of(cluster_id, self.draw(), self._known.initial))
         if missing:
-            self._relist()
+            self.relist()
 
     def _keep_zone(self, layout: Layout) -> None:
         """Note on a node's claims the rack that it has by the label of its machine, before its pod asks for it."""
@@ -475,7 +475,7 @@ class Hosted:
 
     def _may_take(self, number: int) -> bool:
         """Whether all nodes that were not taken since stand as at the last look: the watch may be slow to tell."""
-        self._relist()
+        self.relist()
         is_same = self._others(self._known) == self._others(self._looked_at)
         self._taken.add(number)
         return is_same
@@ -485,7 +485,7 @@ class Hosted:
         nodes = node_objects.seen_nodes(known, {})
         return node_objects.stamp(known, {number: node for number, node in nodes.items() if number not in self._taken})
 
-    def _relist(self) -> None:
+    def relist(self) -> None:
         self._listed = None
         self._list()
 

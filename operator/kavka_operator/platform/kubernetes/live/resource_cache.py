@@ -46,8 +46,8 @@ class Objects:
     wake: Callable[[ClusterKey], None]
     omitted: int = 0  # how often an object was left out, as there are more than OBJECTS_MAX
     _known: dict[Key, Document] = field(default_factory=dict)
-    _keys: dict[ClusterKey, set[Key]] = field(default_factory=dict)
-    _stamps: dict[ClusterKey, int] = field(default_factory=dict)
+    keys: dict[ClusterKey, set[Key]] = field(default_factory=dict)
+    stamps: dict[ClusterKey, int] = field(default_factory=dict)
     _numbers: Iterator[int] = field(default_factory=lambda: count(1))
     _gone: dict[str, None] = field(default_factory=dict)  # by uid, which no other object ever has
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -70,7 +70,7 @@ class Objects:
                 return
             self._known[key] = _lean(document)
             moved = {cluster} | ({cluster_of(before)} if before is not None else set())
-            self._keys.setdefault(cluster, set()).add(key)
+            self.keys.setdefault(cluster, set()).add(key)
             woken = moved if before is None or _wanted(before) != _wanted(document) else set()
             self._count(woken)
             for former in moved - {cluster}:
@@ -107,7 +107,7 @@ class Objects:
     def of(self, cluster: ClusterKey) -> list[Document]:
         """The objects that are about a cluster, the KafkaCluster first, then by name."""
         with self._lock:
-            return [self._known[key] for key in sorted(self._keys.get(cluster, ()), key=_order)]
+            return [self._known[key] for key in sorted(self.keys.get(cluster, ()), key=_order)]
 
     def every(self) -> list[Document]:
         """All objects, in no order."""
@@ -122,7 +122,7 @@ class Objects:
     def stamp(self, cluster: ClusterKey) -> int:
         """A number that grows whenever something that is wanted of a cluster changes; 0 while nothing is."""
         with self._lock:
-            return self._stamps.get(cluster, 0)
+            return self.stamps.get(cluster, 0)
 
     def has_cluster(self, cluster: ClusterKey) -> bool:
         """Whether there is the KafkaCluster itself."""
@@ -132,17 +132,17 @@ class Objects:
     def clusters(self) -> list[ClusterKey]:
         """Every cluster that an object is about."""
         with self._lock:
-            return sorted(self._keys)
+            return sorted(self.keys)
 
     def _count(self, clusters: Iterable[ClusterKey]) -> None:
         for cluster in clusters:
-            self._stamps[cluster] = next(self._numbers)
+            self.stamps[cluster] = next(self._numbers)
 
     def _leave(self, cluster: ClusterKey, key: Key) -> None:
         """Note that an object is no longer about a cluster; of one that nothing is about, nothing is kept."""
-        self._keys[cluster].discard(key)
-        if not self._keys[cluster]:
-            del self._keys[cluster], self._stamps[cluster]
+        self.keys[cluster].discard(key)
+        if not self.keys[cluster]:
+            del self.keys[cluster], self.stamps[cluster]
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
