@@ -175,7 +175,7 @@ class Machine:
         """The process is gone from one moment to the next; what it had on its way to the disk may be there or not."""
         runner = controller.quorum.runner
         runner.is_failed = True
-        for task in (runner.syncs.task, runner._blocked):
+        for task in (runner.syncs.task, runner.blocked):
             if task is not None:
                 task.cancel()
                 await asyncio.gather(task, return_exceptions=True)

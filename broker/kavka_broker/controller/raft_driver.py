@@ -139,7 +139,7 @@ class RaftDriver:
         self._log = metadata_log
         self._host = host
         self._peers = peers
-        self._clock = clock
+        self.clock = clock
         self._timers = timers
         self._run_blocking = run_blocking
         self._crash = crash
@@ -148,13 +148,13 @@ class RaftDriver:
         self._events: deque[Event] = deque()
         self._effects: deque[Effect | Reply] = deque()
         self._is_proceeding = False
-        self._blocked: asyncio.Task[None] | None = None
+        self.blocked: asyncio.Task[None] | None = None
         self._idle: asyncio.Event = asyncio.Event()
         self._idle.set()
         self._later: dict[int, asyncio.Future[Any]] = {}
         self._unanswered: dict[asyncio.Future[Any], None] = {}
         self._connections: dict[tuple[str, int, bool], Peer] = {}
-        self._sends: dict[asyncio.Task[None], None] = {}
+        self.sends: dict[asyncio.Task[None], None] = {}
         self._timer: Timer | None = None
         self._timer_ms = 0
         self._fires_ms = 0
@@ -170,7 +170,7 @@ class RaftDriver:
         A process that was stopped or busy for seconds has read no messages, though peers may have sent some. It reads
         what arrived meanwhile before it takes a peer for lost. No rule's safety depends on time.
         """
-        now_ms = int(self._clock.monotonic_ms()) - self._stood_still_ms
+        now_ms = int(self.clock.monotonic_ms()) - self._stood_still_ms
         if self._timer is not None and now_ms > self._fires_ms + STALL_MS:
             log.warning("raft.stalled", for_ms=now_ms - self._last_ms)
             self._stood_still_ms += now_ms - self._last_ms
@@ -184,7 +184,7 @@ class RaftDriver:
             return
         self._events.append(event)
         self._idle.clear()
-        if self._blocked is None and not self._is_proceeding:
+        if self.blocked is None and not self._is_proceeding:
             self._proceed()
 
     def serve(self, handle: Handle, request: Message) -> Any:
@@ -221,13 +221,13 @@ class RaftDriver:
 
     async def sent(self, timeout_ms: float) -> None:
         """Wait until all requests sent to peers are answered, at most `timeout_ms`."""
-        ends = self._clock.monotonic_ms() + timeout_ms
-        while self._sends and (left_ms := ends - self._clock.monotonic_ms()) > 0:
-            # A finished task leaves `_sends` only in a turn of the loop. To await it alone would take no turn, so all
+        ends = self.clock.monotonic_ms() + timeout_ms
+        while self.sends and (left_ms := ends - self.clock.monotonic_ms()) > 0:
+            # A finished task leaves `sends` only in a turn of the loop. To await it alone would take no turn, so all
             # are gathered.
             try:
                 async with asyncio.timeout(left_ms / 1000):
-                    await asyncio.gather(*map(asyncio.shield, self._sends), return_exceptions=True)
+                    await asyncio.gather(*map(asyncio.shield, self.sends), return_exceptions=True)
             except TimeoutError:
                 return
 
@@ -236,10 +236,10 @@ class RaftDriver:
         self.is_failed = True
         if self._timer is not None:
             self._timer.cancel()
-        for task in [*self._sends]:
+        for task in [*self.sends]:
             task.cancel()
-        if self._blocked is not None:
-            await asyncio.gather(self._blocked, return_exceptions=True)
+        if self.blocked is not None:
+            await asyncio.gather(self.blocked, return_exceptions=True)
         await self.syncs.ended()
         for connection in self._connections.values():
             connection.close()
@@ -255,7 +255,7 @@ class RaftDriver:
                 if self._effects:
                     waiting = self._perform(self._effects.popleft())
                     if waiting is not None:
-                        self._blocked = asyncio.get_running_loop().create_task(self._wait(waiting), name="raft disk")
+                        self.blocked = asyncio.get_running_loop().create_task(self._wait(waiting), name="raft disk")
                         return
                 elif self._events:
                     self._effects.extend(self._events.popleft()(self.now_ms))
@@ -274,7 +274,7 @@ class RaftDriver:
         except Exception as error:  # noqa: BLE001 - any error must stop the process
             self.fail(error)
             return
-        self._blocked = None
+        self.blocked = None
         self._effects.extendleft(reversed(effects))
         self._proceed()
 
@@ -303,8 +303,8 @@ class RaftDriver:
         match effect:
             case Send():
                 task = asyncio.get_running_loop().create_task(self._ask(effect), name=f"raft {effect.request.NAME}")
-                self._sends[task] = None
-                task.add_done_callback(lambda done: self._sends.pop(done, None))
+                self.sends[task] = None
+                task.add_done_callback(lambda done: self.sends.pop(done, None))
             case Respond(later, response):
                 self._resolve(self._later.pop(later.number), response)
             case Flush():
@@ -313,7 +313,7 @@ class RaftDriver:
                 self._notes.log(effect)
 
     def _write(self, effect: Effect) -> None:
-        now_ms = self._clock.now_ms()
+        now_ms = self.clock.now_ms()
         match effect:
             case Append(records, epoch):
                 offset = self._log.end_offset
@@ -387,14 +387,14 @@ class RaftDriver:
         request = send.request
         response: Message | None = None
         is_lost = False
-        started_ms = self._clock.monotonic_ms()
+        started_ms = self.clock.monotonic_ms()
         try:
             assert request.API_KEY is not None
             response = await self._connection(send).ask(
                 request, RESPONSES[request.API_KEY], timeout_ms=self._request_timeout_ms
             )
         except Unreachable as problem:
-            is_lost = self._clock.monotonic_ms() - started_ms < self._request_timeout_ms
+            is_lost = self.clock.monotonic_ms() - started_ms < self._request_timeout_ms
             log.debug("raft.peer.not_reached", node=send.peer.node_id, request=request.NAME, reason=str(problem))
         except AssertionError as error:  # a bug here, not the peer's failure
             self.fail(error)

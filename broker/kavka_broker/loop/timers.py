@@ -59,7 +59,7 @@ class Timers:
         self._monotonic_ms = clock.monotonic_ms
         self._loop = loop
         self._buckets: dict[int, Bucket] = {}
-        self._ticks: list[int] = []  # a heap of the keys of `_buckets`
+        self.ticks: list[int] = []  # a heap of the keys of `_buckets`
         self._armed: TimerHandle | None = None
         self._armed_tick = 0
         self._sweep_at = SWEEP_TICKS_MIN
@@ -88,14 +88,14 @@ class Timers:
     def close(self) -> None:
         """Forget every timer."""
         self._buckets.clear()
-        self._ticks.clear()
+        self.ticks.clear()
         self._disarm()
 
     def _open(self, tick: int) -> Bucket:
-        if len(self._ticks) >= self._sweep_at and not self._is_firing:
+        if len(self.ticks) >= self._sweep_at and not self._is_firing:
             self._sweep()
         bucket = self._buckets[tick] = {}
-        heappush(self._ticks, tick)
+        heappush(self.ticks, tick)
         if not self._is_firing and (self._armed is None or tick < self._armed_tick):
             self._arm(tick)
         return bucket
@@ -120,27 +120,27 @@ class Timers:
         finally:
             # A callback that raised has left its bucket; the rest of the bucket fires in the next turn of the loop.
             self._is_firing = False
-            if self._ticks:
-                self._arm(self._ticks[0])
+            if self.ticks:
+                self._arm(self.ticks[0])
 
     def _fire_buckets(self) -> None:
         now_tick = int(self._monotonic_ms() / TICK_MS)
-        while self._ticks:
-            bucket = self._buckets[self._ticks[0]]
-            if bucket and self._ticks[0] > now_tick:
+        while self.ticks:
+            bucket = self._buckets[self.ticks[0]]
+            if bucket and self.ticks[0] > now_tick:
                 return
             while bucket:
                 timer = next(iter(bucket))
                 del bucket[timer]
                 self._fired = timer
                 timer.fire()
-            if not self._ticks:  # a callback has closed the timers
+            if not self.ticks:  # a callback has closed the timers
                 return
-            del self._buckets[heappop(self._ticks)]
+            del self._buckets[heappop(self.ticks)]
 
     def _sweep(self) -> None:
         """Drop the ticks that have no timer any more."""
         self._buckets = {tick: bucket for tick, bucket in self._buckets.items() if bucket}
-        self._ticks = list(self._buckets)
-        heapify(self._ticks)
-        self._sweep_at = max(SWEEP_TICKS_MIN, 2 * len(self._ticks))
+        self.ticks = list(self._buckets)
+        heapify(self.ticks)
+        self._sweep_at = max(SWEEP_TICKS_MIN, 2 * len(self.ticks))

@@ -84,7 +84,7 @@ class Housekeeping:
         config = self._config
         return [
             Chore("flush", FLUSH_MS, self._flush),
-            Chore("checkpoint", config["replica.high.watermark.checkpoint.interval.ms"], self._checkpoint),
+            Chore("checkpoint", config["replica.high.watermark.checkpoint.interval.ms"], self.checkpoint),
             Chore(
                 "retention",
                 config["log.retention.check.interval.ms"],
@@ -118,7 +118,7 @@ class Housekeeping:
         if any(changed.durability.unflushed_messages for changed in self._logs.changed):
             await asyncio.to_thread(self._logs.flush_due, self._clock.now_ms())
 
-    async def _checkpoint(self) -> None:
+    async def checkpoint(self) -> None:
         points = {changed.name: self._points_of(changed) for changed in self._logs.changed}
         if points == self._checkpointed and not self._logs.have_left and not self._logs.have_unnamed:
             return

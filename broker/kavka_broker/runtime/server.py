@@ -93,7 +93,7 @@ class Server:
         self.lag: GroupLag | None = None  # measured for metrics alone: where none are served, it is not
         self._broker_epoch: Callable[[], int] = lambda: -1  # of the newest registration
         # Parts to be stopped, the last first.
-        self._stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
+        self.stops: list[tuple[str, Callable[[], Awaitable[None]]]] = []
         self._signers: list[TokenSigners] = []
 
     @property
@@ -127,7 +127,7 @@ class Server:
         """Controlled shutdown: hand over, no more requests, let decisions finish, close the logs, mark them clean."""
         log.info("shutdown.begun", reason=reason)
         self.health.blocked("stopping", f"told to stop: {reason}")
-        for name, stop in reversed(self._stops):
+        for name, stop in reversed(self.stops):
             try:
                 async with asyncio.timeout(STOP_MS_MAX / 1000):
                     await stop()
@@ -153,10 +153,10 @@ class Server:
             threads_max=world.threads_max,
         )
         self._logs = logs
-        self._stops.append(("logs", lambda: self._close_logs(logs)))
+        self.stops.append(("logs", lambda: self._close_logs(logs)))
         if any(directory.path == config.metadata_log_dir and not directory.is_online for directory in logs.directories):
             raise StartError(f"{config.metadata_log_dir} holds the metadata log and cannot be used; repair it")
-        self._stops.append(("addresses", self.addresses.close))
+        self.stops.append(("addresses", self.addresses.close))
         await self.addresses.bind()
         quorum = self._open_quorum(peers.controllers)
         self.contact = Contact(quorum, self._clock, config["broker.session.timeout.ms"])
@@ -166,10 +166,10 @@ class Server:
         self.broker = node.broker
         renewal = Renewal(config, self.addresses, peers)
         renewal.start()
-        self._stops.append(("renewal", renewal.stop))
+        self.stops.append(("renewal", renewal.stop))
         for judge in self.addresses.judges:
             signers = TokenSigners(judge, self._clock)
-            self._stops.append(("keys of tokens", signers.stop))
+            self.stops.append(("keys of tokens", signers.stop))
             self._signers.append(signers)
             await signers.start()
         key = key_of(config)
@@ -178,7 +178,7 @@ class Server:
         if self.config["kavka.admin.listener"] and node.broker.serving is not None:
             self.lag = wiring.group_lag(node.broker)
         if node.broker.quotas.calls is not None:
-            self._stops.append(("quota callback", node.broker.quotas.calls.stop))
+            self.stops.append(("quota callback", node.broker.quotas.calls.stop))
         await self._open_admin()
         acls_caught_up = wiring.follow_acls()
         await self._join_quorum(node, quorum)
@@ -216,7 +216,7 @@ class Server:
     async def _join_quorum(self, node: Node, quorum: Quorum) -> None:
         """Serve the quorum, take part in it, and wait until the image is that of the cluster."""
         broker = node.broker
-        self._stops.append(("quorum", lambda: self._leave_quorum(node, quorum)))
+        self.stops.append(("quorum", lambda: self._leave_quorum(node, quorum)))
         if broker.serving is None and self._auditing is not None:
             self._auditing.begin()
         await self.addresses.serve_controllers(node.of_controllers)
@@ -247,7 +247,7 @@ class Server:
             task.cancel()
             await asyncio.gather(task, return_exceptions=True)
 
-        self._stops.append(("controller registration", stop))
+        self.stops.append(("controller registration", stop))
 
     async def _load(self, logs: LogManager, quorum: Quorum) -> None:
         effective = EffectiveConfig(self.config, quorum.metadata.configs)
@@ -270,7 +270,7 @@ class Server:
         """Register before any replica takes its role: until then the image may say that this broker leads, although it
         may have lost records in a loss of power. The answer comes after what the controller makes of that.
         """
-        self._stops.append(("registration", lambda: self._stop_membership(node)))
+        self.stops.append(("registration", lambda: self._stop_membership(node)))
         lifecycle = node.broker.lifecycle
         await lifecycle.register()
         self._broker_epoch = lambda: lifecycle.broker_epoch
@@ -280,26 +280,26 @@ class Server:
         """Follow and serve, and be unfenced."""
         broker = node.broker
         broker.replicas.start()
-        self._stops.append(("replicas", broker.replicas.stop))
+        self.stops.append(("replicas", broker.replicas.stop))
         broker.groups.start()
         broker.transactions.start()
         broker.as_broker.sharing.start()
         if self.lag is not None:
             self.lag.start(self._crash)
-            self._stops.append(("group lag", self.lag.stop))
+            self.stops.append(("group lag", self.lag.stop))
         assert node.housekeeping is not None
         assert node.cleaner is not None
         node.housekeeping.start()
-        self._stops.append(("housekeeping", node.housekeeping.stop))
+        self.stops.append(("housekeeping", node.housekeeping.stop))
         node.cleaner.start()
-        self._stops.append(("log cleaner", node.cleaner.stop))
-        self._stops.append(("client metrics", broker.client_metrics.stop))
+        self.stops.append(("log cleaner", node.cleaner.stop))
+        self.stops.append(("client metrics", broker.client_metrics.stop))
         if self._auditing is not None:
             self._auditing.begin()
         await self.addresses.serve_brokers(node.of_brokers)
-        self._stops.append(("listeners", self.addresses.close_brokers))
+        self.stops.append(("listeners", self.addresses.close_brokers))
         self.health.cleared("listeners")
-        self._stops.append(("leadership", lambda: self._leave(broker)))
+        self.stops.append(("leadership", lambda: self._leave(broker)))
         await broker.replicas.reports.sending.told()
         await broker.lifecycle.unfence()
         self._start_auditing()
@@ -316,7 +316,7 @@ class Server:
     def _start_auditing(self) -> None:
         if self._auditing is not None:
             self._auditing.start()
-            self._stops.append(("audit", self._auditing.stop))
+            self.stops.append(("audit", self._auditing.stop))
 
     async def _open_admin(self) -> None:
         """Open health and metrics first, so that a probe sees what a start is waiting for."""
@@ -328,7 +328,7 @@ class Server:
             self.admin_port = await admin.open(address)
         except (OSError, ValueError) as problem:
             raise StartError(f"kavka.admin.listener: {address}: {problem}") from problem
-        self._stops.append(("admin", admin.close))
+        self.stops.append(("admin", admin.close))
 
     def _sources(self) -> Sources:
         broker = self.broker

@@ -103,7 +103,7 @@ class LogManager(OpenLogs):
     def _open(self, found_log: FoundLog, *, config_of: Callable[[str], LogConfig], now_ms: int) -> Log | None:
         directory, name = found_log.directory, found_log.name
         if not directory.is_online:
-            self._unusable[name] = Unusable(found_log, OSError("its directory is offline"))
+            self.unusable_logs[name] = Unusable(found_log, OSError("its directory is offline"))
             return None
         outcome = open_found(self.disk, found_log, config_of(name.topic), now_ms)
         if isinstance(outcome, Log):
@@ -114,7 +114,7 @@ class LogManager(OpenLogs):
     def _note_unusable(self, found_log: FoundLog, problem: Exception) -> Unusable:
         directory, name = found_log.directory, found_log.name
         log.error("log.not_opened", log=str(name), directory=directory.path, reason=str(problem))
-        self._unusable[name] = unusable = Unusable(found_log, problem)
+        self.unusable_logs[name] = unusable = Unusable(found_log, problem)
         if unusable.has_failed:
             self.fail_directory(directory, unusable.cause)
         return unusable
@@ -182,8 +182,8 @@ class LogManager(OpenLogs):
         """
         name = PartitionName(topic, partition)
         self.make_way(topic, partition, topic_id)
-        if name in self._unusable:
-            self._open_again(self._unusable[name], config, now_ms)
+        if name in self.unusable_logs:
+            self._open_again(self.unusable_logs[name], config, now_ms)
         existing = self._logs.get(name)
         if existing is not None:
             assert existing.topic_id == topic_id, f"{name} is another topic's, and was not set aside"
@@ -207,7 +207,7 @@ class LogManager(OpenLogs):
     def make_way(self, topic: str, partition: int, topic_id: bytes) -> None:
         """Set aside a log that has the name and belongs to another topic."""
         name = PartitionName(topic, partition)
-        unusable = self._unusable.get(name)
+        unusable = self.unusable_logs.get(name)
         if unusable is not None and not unusable.may_be_of(topic_id):
             self._put_unusable_aside(name)
         existing = self._logs.get(name)
@@ -218,8 +218,8 @@ class LogManager(OpenLogs):
     def awaits_reopening(self, topic: str, partition: int) -> bool:
         """Whether the partition's log could not be opened for want of room or descriptors: `reopen` tries again."""
         name = PartitionName(topic, partition)
-        unusable = self._unusable.get(name)
-        return unusable is not None and unusable.is_passing and name not in self._reopened
+        unusable = self.unusable_logs.get(name)
+        return unusable is not None and unusable.is_passing and name not in self.reopened
 
     def reopen(self, configs: Mapping[PartitionName, LogConfig], now_ms: int) -> None:
         """Try again to open these logs, for `create` to take them. Blocks: call it in a thread, and let the loop do
@@ -227,7 +227,7 @@ class LogManager(OpenLogs):
         """
         for name, config in configs.items():
             if self.awaits_reopening(*name):
-                self._reopened[name] = open_found(self.disk, self._unusable[name].found, config, now_ms)
+                self.reopened[name] = open_found(self.disk, self.unusable_logs[name].found, config, now_ms)
 
     def _open_again(self, unusable: Unusable, config: LogConfig, now_ms: int) -> None:
         """Take the log that a thread has opened; at a start, open it. Raises KAFKA_STORAGE_ERROR, and has a cause where
@@ -236,23 +236,23 @@ class LogManager(OpenLogs):
         found = unusable.found
         if not unusable.is_passing:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, f"{found.name}: {unusable.problem}")
-        outcome = self._reopened.pop(found.name, None)
+        outcome = self.reopened.pop(found.name, None)
         self._take_opened(found, open_found(self.disk, found, config, now_ms) if outcome is None else outcome)
 
     def _take_opened(self, found: FoundLog, outcome: Log | Exception) -> None:
         if not isinstance(outcome, Log):
             self._note_unusable(found, outcome)
             raise _refused(found.name, "open", outcome) from outcome
-        del self._unusable[found.name]
+        del self.unusable_logs[found.name]
         self._add(found.directory, outcome)
         assert found.name in self._logs, f"{found.name} was opened, and is not in service"
 
     def close(self, *, broker_epoch: int = -1, high_watermark_of: HighWatermark | None = None) -> None:
         """Close every log, as `OpenLogs` does, also those that a thread has opened and nothing has taken."""
-        while self._reopened:
-            name, outcome = self._reopened.popitem()
+        while self.reopened:
+            name, outcome = self.reopened.popitem()
             with suppress(BrokerError):
-                self._take_opened(self._unusable[name].found, outcome)
+                self._take_opened(self.unusable_logs[name].found, outcome)
         super().close(broker_epoch=broker_epoch, high_watermark_of=high_watermark_of)
 
     def _place(self, name: PartitionName, directory_id: bytes) -> LogDirectory:
@@ -312,7 +312,7 @@ class LogManager(OpenLogs):
 
     def unusable(self, topic: str, partition: int) -> Unusable | None:
         """Return the partition's log that could not be opened, in a directory that is online."""
-        unusable = self._unusable.get(PartitionName(topic, partition))
+        unusable = self.unusable_logs.get(PartitionName(topic, partition))
         return unusable if unusable is not None and unusable.found.directory.is_online else None
 
     def set_aside(self, topic: str, partition: int) -> None:
@@ -325,7 +325,7 @@ class LogManager(OpenLogs):
     def remove_strays(self, known: Iterable[tuple[str, int]]) -> list[str]:
         """Move logs of partitions that the cluster does not place here aside; returns their names."""
         kept = {PartitionName(*name) for name in known}
-        strays = [name for name in (*self._logs, *self._unusable) if name not in kept]
+        strays = [name for name in (*self._logs, *self.unusable_logs) if name not in kept]
         for name in strays:
             self.set_aside(*name)
         assert self._logs.keys() <= kept, f"{self._logs.keys() - kept} are strays, and in service"
@@ -349,9 +349,9 @@ class LogManager(OpenLogs):
             self.aside.put(directory, gone.name, gone.directory, suffix, size_bytes=size_bytes, delay_ms=delay_ms)
 
     def _put_unusable_aside(self, name: PartitionName) -> None:
-        assert name in self._unusable, f"{name} is not among the logs that could not be opened"
-        found = self._unusable.pop(name).found
-        reopened = self._reopened.pop(name, None)
+        assert name in self.unusable_logs, f"{name} is not among the logs that could not be opened"
+        found = self.unusable_logs.pop(name).found
+        reopened = self.reopened.pop(name, None)
         if isinstance(reopened, Log):
             reopened.abandon()
         found.directory.left[name] = None

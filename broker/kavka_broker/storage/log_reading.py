@@ -43,14 +43,14 @@ EMPTY: Final = Chunk([], 0)
 class Reader:
     """Reads one log, and remembers where its readers stopped."""
 
-    __slots__ = ("_damaged_at", "_epoch_file", "_known", "_places", "_segments", "_state", "_upper")
+    __slots__ = ("_damaged_at", "_epoch_file", "_known", "_segments", "_state", "_upper", "places")
 
     def __init__(self, state: LogState, segments: Segments, epoch_file: EpochFile) -> None:
         self._state = state
         self._segments = segments
         self._epoch_file = epoch_file
         self._known = segments.all  # the list that all places are of
-        self._places: dict[int, tuple[Segment, int]] = {}
+        self.places: dict[int, tuple[Segment, int]] = {}
         self._upper: tuple[int, Segment, int] | None = None
         self._damaged_at = -1  # offset of the last damage in the log: readers that ask again shall not fill the log
 
@@ -61,7 +61,7 @@ class Reader:
         segments = self._segments
         if self._known is not segments.all:
             self.forget_gone()
-        known = self._places.get(offset)
+        known = self.places.get(offset)
         if known is None or (known[1] == known[0].file.size and known[0] is not segments.active):
             known = segments.locate(offset)
         segment, position = known
@@ -135,17 +135,17 @@ class Reader:
         return segment.file.size, segments.base_behind(segment)
 
     def _remember(self, offset: int, segment: Segment, position: int) -> None:
-        if len(self._places) >= READERS_MAX:
-            del self._places[next(iter(self._places))]
-        self._places[offset] = (segment, position)
+        if len(self.places) >= READERS_MAX:
+            del self.places[next(iter(self.places))]
+        self.places[offset] = (segment, position)
         assert 0 < position <= segment.file.size, f"{self._state.name}: a reader stopped at {position}"
-        assert len(self._places) <= READERS_MAX, len(self._places)
+        assert len(self.places) <= READERS_MAX, len(self.places)
 
     def forget_gone(self) -> None:
         """Forget the places in segments that the log has no more."""
         if self._known is not self._segments.all:
             self._known = self._segments.all
-            self._places.clear()
+            self.places.clear()
             self._upper = None
 
     # --- other questions of readers -----------------------------------------------------------------------------

@@ -56,9 +56,9 @@ class OpenLogs:
         self.on_offline: Callable[[LogDirectory], None] = _nothing
         self._logs: dict[PartitionName, Log] = {}
         self._homes: dict[PartitionName, LogDirectory] = {}
-        self._unusable: dict[PartitionName, Unusable] = {}
+        self.unusable_logs: dict[PartitionName, Unusable] = {}
         # Of unusable logs: what a thread has come to that tried again, until the loop takes it.
-        self._reopened: dict[PartitionName, Log | Exception] = {}
+        self.reopened: dict[PartitionName, Log | Exception] = {}
         self.missed: dict[PartitionName, None] = {}  # logs that are gone: the checkpoints are their only trace
         # Those that are not as their checkpoints say, or that have more to do: very many may have nothing.
         self._changed: dict[PartitionName, Log] = {}
@@ -100,7 +100,7 @@ class OpenLogs:
 
     @property
     def _spoken_for(self) -> tuple[PartitionName, ...]:
-        return (*self._unusable, *self.missed)
+        return (*self.unusable_logs, *self.missed)
 
     # --- upkeep -------------------------------------------------------------------------------------------------
 
@@ -132,7 +132,7 @@ class OpenLogs:
     def remembers_former(self, topic: str, partition: int) -> bool:
         """Whether nothing has this name now, and checkpoints still speak of a log that had it."""
         name = PartitionName(topic, partition)
-        is_free = name not in self._logs and name not in self._unusable and name not in self.missed
+        is_free = name not in self._logs and name not in self.unusable_logs and name not in self.missed
         return is_free and any(directory.remembers(name) for directory in self.online)
 
     def forget_former(self, names: Collection[PartitionName]) -> None:
@@ -323,7 +323,7 @@ class OpenLogs:
         A log needs it whose sync has failed: nothing is known of what is on the disk. So does one for whose last index
         entries there was no room, and one that could not be opened, unless the last stop was clean.
         """
-        if self._unusable and not directory.is_clean:
+        if self.unusable_logs and not directory.is_clean:
             return False
         return not any(
             partition_log.is_failed or partition_log.name in self._unclosed

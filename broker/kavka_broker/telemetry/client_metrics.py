@@ -57,7 +57,7 @@ class ClientMetrics:
         new_instance_id: Callable[[], bytes],
         forward: Forward | None = None,
     ) -> None:
-        self._configs = configs
+        self.configs = configs
         self.bytes_max = bytes_max
         self.instances = Instances()
         self.series = AllSeries()
@@ -81,7 +81,7 @@ class ClientMetrics:
     def follow(self) -> None:
         """Hold to the subscriptions of the image. Those that Kafka took and that are refused here ask nobody."""
         found: list[Subscription] = []
-        for name, values in self._configs.client_metrics().items():
+        for name, values in self.configs.client_metrics().items():
             try:
                 found.append(subscription(name, values))
             except BrokerError as refusal:

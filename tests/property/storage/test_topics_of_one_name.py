@@ -215,7 +215,7 @@ def test_no_record_of_another_topic_is_served_and_none_that_was_synced_is_lost(b
         world.kill()
         world.check()
         reached += world.reached
-        assert not [name for name in world.manager._unusable if name != PartitionName("t", 0)]
+        assert not [name for name in world.manager.unusable_logs if name != PartitionName("t", 0)]
     refusal = ErrorCode.KAFKA_STORAGE_ERROR.name
     assert min(reached[one] for one in ("served", refusal, "not appended")) > 10
     assert not [code for code in reached if code.isupper() and code != refusal]

@@ -53,7 +53,7 @@ def test_series_are_bounded_and_flows_never_fall(pushes: list[tuple[str, int, li
     series, now_ms = AllSeries(series_max=8, per_client_max=3), 0
     for client_id, instance, points, passed_ms in pushes:
         now_ms += passed_ms
-        living = [(key, one) for key, one in series._series.items() if one.expires_ms > now_ms]
+        living = [(key, one) for key, one in series.series.items() if one.expires_ms > now_ms]
         before = {key: one.value for key, one in living if not key.is_level}
         found = gathered(Pushed(points), lambda _: True).points
         series.take(Source(client_id, "x"), bytes([instance]) * 16, found, 1000, now_ms)

@@ -185,8 +185,8 @@ def test_waiting_for_answered_requests_takes_a_turn_of_the_loop() -> None:
         scene.runner.happen(lambda _: [send, send])
         await asyncio.sleep(0)
         clock: Any = SimpleNamespace(monotonic_ms=monotonic_ms)
-        scene.runner._clock = clock
+        scene.runner.clock = clock
         await scene.runner.sent(1_000)
-        assert not scene.runner._sends
+        assert not scene.runner.sends
 
     play(scenario)

@@ -81,7 +81,7 @@ def test_a_marker_of_a_coordinator_that_is_not_in_charge_any_more_is_not_sent_ag
         coordinator = Answering(ErrorCode.TRANSACTION_COORDINATOR_FENCED)
         transaction = await coordinator.commit(("t", 3))
         await until(lambda: len(coordinator.sent) == 1)
-        await until(lambda: not coordinator.sender._tasks)
+        await until(lambda: not coordinator.sender.tasks)
         assert transaction.standing.state is TransactionState.PREPARE_COMMIT
         assert not coordinator.sender.unknown_destinations
 
@@ -95,7 +95,7 @@ def test_a_shard_that_has_been_given_up_sends_no_marker() -> None:
         coordinator = Answering()
         transaction = await coordinator.commit(("t", 3))
         coordinator.shard.close()
-        await until(lambda: not coordinator.sender._tasks)
+        await until(lambda: not coordinator.sender.tasks)
         assert not coordinator.sent
         assert transaction.standing.state is TransactionState.PREPARE_COMMIT
 

@@ -144,7 +144,7 @@ def test_ticks_without_timers_are_swept() -> None:
     world = World()
     for delay_ms in range(0, 100 * SWEEP_TICKS_MIN * TICK_MS, TICK_MS):
         world.timers.after(delay_ms, world.note).cancel()
-    assert len(world.timers._ticks) <= SWEEP_TICKS_MIN
+    assert len(world.timers.ticks) <= SWEEP_TICKS_MIN
 
 
 def test_timers_may_be_closed_from_a_callback() -> None:

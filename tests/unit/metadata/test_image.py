@@ -63,7 +63,7 @@ def record_kinds() -> list[type[Message]]:
 def test_every_record_of_kafka_is_known() -> None:
     kinds = record_kinds()
     assert len(kinds) == 26
-    unknown = {kind.__name__ for kind in kinds} - {kind.__name__ for kind in Metadata()._replays} - TRANSACTIONAL
+    unknown = {kind.__name__ for kind in kinds} - {kind.__name__ for kind in Metadata().replays} - TRANSACTIONAL
     assert not unknown
 
 
@@ -267,7 +267,7 @@ def test_a_name_that_looks_like_one_that_went_is_still_taken() -> None:
     assert metadata.topics.colliding("a.b") == "a_b"
     metadata.replay(RemoveTopicRecord(uuid(2)))
     assert metadata.topics.colliding("a.b") is None
-    assert not metadata.topics._merged_names, "what looks like names that went would pile up"
+    assert not metadata.topics.merged_names, "what looks like names that went would pile up"
 
 
 def test_a_replicas_place_is_untold_where_there_is_no_replica_or_no_word() -> None:

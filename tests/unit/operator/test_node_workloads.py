@@ -159,7 +159,7 @@ def test_a_node_of_a_version_that_knew_amounts_by_their_spelling_is_as_it_is_wan
     assert former != settings.fingerprint(layout)
     pod["metadata"]["annotations"] |= {
         FINGERPRINT: former,
-        ASKED: spec_hash._hashed(layout, (), layout.node.pool.resources),
+        ASKED: spec_hash.hash_layout(layout, (), layout.node.pool.resources),
     }
     scene.api.place(pod)
     view = scene.look()

@@ -72,7 +72,7 @@ class Bench:
             NODE_ID, lambda: 5, took=self._took, held_back=self._held_back, when_secured=lambda log: self.securing
         )
         self.fetchers = Fetchers(brokers, cast(Any, peers), settings, "X", clock, self.timers, self.crashes.append)
-        self._disk = SimDisk()
+        self.disk = SimDisk()
 
     def _took(self, partition: Partition, size_bytes: int) -> bool:
         self.taken.append((partition.index, size_bytes))
@@ -84,7 +84,7 @@ class Bench:
     def partition(
         self, index: int, leader: int = 1, epoch: int = 0, config: LogConfig | None = None, around: Any = None
     ) -> Partition:
-        log = recovery.open_log(self._disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
+        log = recovery.open_log(self.disk, f"/data/t-{index}", config or LogConfig(), now_ms=0)
         log.topic_id = b"t" * 16
         state = PartitionState((leader, NODE_ID), (leader, NODE_ID), leader, epoch)
         return Partition("t", index, log, state, NODE_ID, self.clock, around or Alone())

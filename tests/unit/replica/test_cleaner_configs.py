@@ -104,7 +104,7 @@ def test_as_many_logs_as_threads_are_cleaned_beside_each_other(threads: int) -> 
         def look() -> bool:
             nonlocal most
             most = max(most, len(world.cleaner.running))
-            shares.update(one._bounds.buffer_bytes_max for one in world.cleaner.running.values())
+            shares.update(one.bounds.buffer_bytes_max for one in world.cleaner.running.values())
             return len(world.cleaned) == LOGS
 
         await world.until(look)

@@ -20,7 +20,7 @@ def test_a_batch_waits_as_its_client_though_the_loop_s_time_was_set_later() -> N
         slices.time.payer = payer
         waiting = asyncio.ensure_future(queue.wait(disk, 100_000))
         await asyncio.sleep(0)
-        assert queue._queue.find("user", "client") is not None
+        assert queue.waiting.find("user", "client") is not None
         disk.is_strained = False
         await waiting
 

@@ -152,7 +152,7 @@ def test_what_came_before_a_batch_that_is_not_taken_is_synced_too() -> None:
     async def scenario(bench: Bench) -> None:
         config = LogConfig(flush_messages=1, internal_segment_bytes=80)
         partition = bench.partition(1, config=config, around=Noting())
-        bench._disk.errors.append(DiskError(frozenset({"open"}), "/data/t-1", errno.ENOSPC))
+        bench.disk.errors.append(DiskError(frozenset({"open"}), "/data/t-1", errno.ENOSPC))
         both = memoryview(bytes(records(0)) + bytes(records(1)))
         assert take(partition, PartitionData(1, records=both), 0) is Next.LATER
         assert (partition.log.log_end_offset, asked) == (1, [1])

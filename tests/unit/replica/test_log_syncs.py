@@ -104,8 +104,8 @@ def test_no_more_than_a_few_syncs_run_at_once_and_each_log_has_its_turn() -> Non
         partitions = [here.partition(index) for index in range(3 * log_syncs.SYNCS_PER_DIRECTORY_MAX)]
         waiting = [append(one) for one in partitions]
         await asyncio.sleep(0)
-        (line,) = here.syncs._lines.values()
-        assert len(line._workers) == log_syncs.SYNCS_PER_DIRECTORY_MAX
+        (line,) = here.syncs.lines.values()
+        assert len(line.workers) == log_syncs.SYNCS_PER_DIRECTORY_MAX
         again = [append(one) for one in partitions[: log_syncs.SYNCS_PER_DIRECTORY_MAX]]
         here.may_sync.set()
         await all_of(*waiting, *again)

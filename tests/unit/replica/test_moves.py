@@ -425,7 +425,7 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
                 return rates[0]
 
             clock = inside.broker.clock
-            mover.throttle, mover._crash = Throttle(SampleWindow(), bytes_per_second, clock), crashes.append
+            mover.throttle, mover.crash = Throttle(SampleWindow(), bytes_per_second, clock), crashes.append
             client = await inside.connect()
             home = home_of(inside)
             away = str(tmp_path / ("b" if home.endswith("a") else "a"))

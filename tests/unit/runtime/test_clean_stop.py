@@ -80,7 +80,7 @@ def test_a_part_that_fails_to_stop_does_not_keep_the_logs_from_being_closed(tmp_
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
-            inside.server._stops.append(("a part", broken))
+            inside.server.stops.append(("a part", broken))
 
     asyncio.run(scenario())
 
@@ -97,7 +97,7 @@ def test_a_disk_that_fails_while_a_part_stops_is_told_as_what_it_is(
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
-            inside.server._stops.append(("a part", refused))
+            inside.server.stops.append(("a part", refused))
 
     asyncio.run(scenario())
 

@@ -135,7 +135,7 @@ class Hosted:
         return SimpleNamespace(high_watermark=self.high_watermarks[topic, index])
 
     def checkpoint(self) -> None:
-        asyncio.run(self.keeping._checkpoint())
+        asyncio.run(self.keeping.checkpoint())
 
     def commit(self, log: Log, high_watermark: int) -> None:
         self.high_watermarks[log.name] = high_watermark

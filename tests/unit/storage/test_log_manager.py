@@ -387,7 +387,7 @@ def test_a_thread_opens_again_a_log_that_found_no_descriptor(end: str, monkeypat
     if end == "aside":
         manager.set_aside("t", 0)
         assert not disk.exists("/data/t-0")
-        assert not manager._reopened
+        assert not manager.reopened
         return
     if end == "taken":
         assert manager.create("t", 0, ID, SMALL).log_end_offset == 7

@@ -88,7 +88,7 @@ def test_many_readers_at_many_places() -> None:
     for _ in range(2):
         for start in range(40):
             assert offsets(log.read(start, BATCH_BYTES))[0] == start
-    assert len(log.reader._places) <= READERS_MAX
+    assert len(log.reader.places) <= READERS_MAX
 
 
 def test_a_chunk_stays_readable_when_the_log_is_cut_and_written_anew() -> None:

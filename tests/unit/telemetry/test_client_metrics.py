@@ -155,7 +155,7 @@ def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read(monkeypa
 def test_committed_records_are_followed() -> None:
     taken = made()
     record = ConfigRecord(ResourceType.CLIENT_METRICS, "one", "metrics", "com.")
-    taken._configs.replay(record)
+    taken.configs.replay(record)
     taken.apply([ConfigRecord(ResourceType.TOPIC, "t", "retention.ms", "5")])
     assert at_once(taken.ask(ME, CLIENT)).demand.metrics == ()
     taken.apply([record])
@@ -238,7 +238,7 @@ def test_subscriptions_that_change_while_a_client_is_judged_are_heard_at_once() 
     taken = made(None, **MANY, two=WANTED)
     work = taken.ask(ME, CLIENT | {"client_id": "a" * 200})
     next(work)
-    taken._configs.replay(ConfigRecord(ResourceType.CLIENT_METRICS, "two", "metrics", "com."))
+    taken.configs.replay(ConfigRecord(ResourceType.CLIENT_METRICS, "two", "metrics", "com."))
     taken.follow()
     assert at_once(work).demand.metrics == ("com.",)
 

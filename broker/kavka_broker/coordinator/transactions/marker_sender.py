@@ -76,7 +76,7 @@ class MarkerSender:
         self._timers = timers
         self._timeout_ms = timeout_ms
         self._queues: dict[int, deque[Owed]] = {}  # by broker; each has a task while it is not empty
-        self._tasks: dict[int, asyncio.Task[None]] = {}
+        self.tasks: dict[int, asyncio.Task[None]] = {}
         self._lost: list[Owed] = []  # whose leaders are looked for again
         self._unrouted: deque[Owed] = deque()  # what of large transactions has not had its turn
         self._routing = Drain("route markers", lambda: self._unrouted, self._route_some, raise_on_loop)
@@ -101,7 +101,7 @@ class MarkerSender:
     def close(self) -> None:
         """Send nothing more, as this broker stops."""
         self._is_closed = True
-        for task in self._tasks.values():
+        for task in self.tasks.values():
             task.cancel()
         self._queues.clear()
         self._lost.clear()
@@ -164,9 +164,9 @@ class MarkerSender:
 
     def _put(self, leader: int, owed: Owed) -> None:
         self._queues.setdefault(leader, deque()).append(owed)
-        if leader not in self._tasks:
+        if leader not in self.tasks:
             task = asyncio.get_running_loop().create_task(self._work(leader), name=f"transaction markers to {leader}")
-            self._tasks[leader] = watch(task)
+            self.tasks[leader] = watch(task)
 
     async def _work(self, leader: int) -> None:
         """Send what is owed to one broker, a request at a time, until nothing is."""
@@ -175,7 +175,7 @@ class MarkerSender:
             while batch := self._take(leader):
                 await self._send(leader, batch)
         finally:
-            self._tasks.pop(leader, None)
+            self.tasks.pop(leader, None)
             self._queues.pop(leader, None)
 
     def _take(self, leader: int) -> list[Owed]:

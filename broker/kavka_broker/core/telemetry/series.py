@@ -75,17 +75,17 @@ class AllSeries:
         assert per_client_max >= 1, per_client_max
         self._series_max = series_max
         self._per_client_max = per_client_max
-        self._series: dict[Key, Series] = {}
+        self.series: dict[Key, Series] = {}
         self._per_client: Counter[Source] = Counter()
         self._totals: OrderedDict[tuple[bytes, str, int], float] = OrderedDict()
         self._expired_ms = float("-inf")
         self.omitted_total = 0
 
     def __len__(self) -> int:
-        return len(self._series)
+        return len(self.series)
 
     def __iter__(self) -> Iterator[tuple[Key, float]]:
-        for key, series in self._series.items():
+        for key, series in self.series.items():
             yield key, series.value
 
     def take(self, client: Source, instance_id: bytes, points: Iterable[Point], interval_ms: int, now_ms: int) -> None:
@@ -102,16 +102,16 @@ class AllSeries:
     def expire(self, now_ms: int) -> None:
         """End the series that were not pushed for long."""
         self._expired_ms = now_ms
-        for key in [key for key, series in self._series.items() if series.expires_ms <= now_ms]:
-            del self._series[key]
+        for key in [key for key, series in self.series.items() if series.expires_ms <= now_ms]:
+            del self.series[key]
             self._per_client[key.client] -= 1
             assert self._per_client[key.client] >= 0, f"{key.client} has fewer series than have ended"
             if not self._per_client[key.client]:
                 del self._per_client[key.client]
-        assert len(self._per_client) <= len(self._series), "a client without series is remembered"
+        assert len(self._per_client) <= len(self.series), "a client without series is remembered"
 
     def _at(self, key: Key, interval_ms: int, now_ms: int) -> Series | None:
-        series = self._series.get(key) or self._add(key, now_ms)
+        series = self.series.get(key) or self._add(key, now_ms)
         if series is None and key.client != OTHERS:
             return self._at(key._replace(client=OTHERS), interval_ms, now_ms)
         if series is None:
@@ -125,10 +125,10 @@ class AllSeries:
             return None
         if key.client != OTHERS and not self._has_room(now_ms):
             return None
-        assert key not in self._series, f"{key} is there already"
+        assert key not in self.series, f"{key} is there already"
         self._per_client[key.client] += 1
-        self._series[key] = Series()
-        return self._series[key]
+        self.series[key] = Series()
+        return self.series[key]
 
     def _has_room(self, now_ms: int) -> bool:
         if self._of_clients >= self._series_max and now_ms - self._expired_ms >= EXPIRE_MS_MIN:
@@ -137,7 +137,7 @@ class AllSeries:
 
     @property
     def _of_clients(self) -> int:
-        count = len(self._series) - self._per_client[OTHERS]
+        count = len(self.series) - self._per_client[OTHERS]
         assert 0 <= count <= self._series_max, f"{count} series of {self._series_max}"
         return count
 

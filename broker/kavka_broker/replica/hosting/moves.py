@@ -73,7 +73,7 @@ class Moves:
         self._clock = clock
         self.throttle = throttle
         self._moved = moved
-        self._crash = crash
+        self.crash = crash
         self._moves: dict[Place, Move] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -128,7 +128,7 @@ class Moves:
         self._moves[move.partition.topic, move.partition.index] = move
         if self._task is None:
             task = asyncio.get_running_loop().create_task(self._run(), name="moves between directories")
-            self._task = watch(task, self._crash, forget=self._forget_task)
+            self._task = watch(task, self.crash, forget=self._forget_task)
 
     def cancel(self, partition: Partition) -> None:
         """End the move: the replica stays, or leaves this broker. The copy of an offline replica stays for the next

@@ -33,19 +33,19 @@ class LogSyncs:
 
     def __init__(self, crash: Callable[[BaseException], None]) -> None:
         self._crash = crash
-        self._lines: dict[str, Line] = {}
+        self.lines: dict[str, Line] = {}
 
     def soon(self, partition: "Partition") -> None:
         """Sync the partition's log in its turn, unless that is planned already; `partition.synced` is told."""
         directory = os.path.dirname(partition.log.directory)
-        line = self._lines.get(directory)
+        line = self.lines.get(directory)
         if line is None:
-            line = self._lines[directory] = Line(self._crash)
+            line = self.lines[directory] = Line(self._crash)
         line.add(partition)
 
     async def stop(self) -> None:
         """Wait until no partition waits for a sync. A log that cannot be synced now is left to its closing."""
-        await asyncio.gather(*(line.stop() for line in self._lines.values()))
+        await asyncio.gather(*(line.stop() for line in self.lines.values()))
 
 
 class Line:
@@ -55,7 +55,7 @@ class Line:
         self._crash = crash
         self._known: dict[Partition, None] = {}  # partitions that wait, or are synced just now
         self._waiting: deque[Partition] = deque()
-        self._workers: dict[asyncio.Task[None], None] = {}
+        self.workers: dict[asyncio.Task[None], None] = {}
         self._is_stopping = False
 
     def add(self, partition: "Partition") -> None:
@@ -66,15 +66,15 @@ class Line:
         self._employ()
 
     def _employ(self) -> None:
-        if self._waiting and len(self._workers) < SYNCS_PER_DIRECTORY_MAX:
+        if self._waiting and len(self.workers) < SYNCS_PER_DIRECTORY_MAX:
             worker = asyncio.get_running_loop().create_task(self._work(), name="log syncs")
-            self._workers[worker] = None
-            watch(worker, self._crash, forget=self._workers.pop, then=self._employ)
+            self.workers[worker] = None
+            watch(worker, self._crash, forget=self.workers.pop, then=self._employ)
 
     async def stop(self) -> None:
         self._is_stopping = True
-        while self._workers:
-            await asyncio.gather(*self._workers, return_exceptions=True)
+        while self.workers:
+            await asyncio.gather(*self.workers, return_exceptions=True)
 
     async def _work(self) -> None:
         while self._waiting:

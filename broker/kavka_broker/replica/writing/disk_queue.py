@@ -22,34 +22,34 @@ class DiskQueue:
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices  # whose `time` may be set later
-        self._queue: FairQueue[Turn] = FairQueue()
+        self.waiting: FairQueue[Turn] = FairQueue()
         self._watch: asyncio.Task[None] | None = None
 
     async def wait(self, disk: Disk, size_bytes: int) -> None:
         """Return in the client's turn, when a batch of so many bytes may be written, or strain lasts."""
-        if _may_write(disk) and not self._queue:
+        if _may_write(disk) and not self.waiting:
             return
-        flow = self._queue.join(*self._slices.time.client)
+        flow = self.waiting.join(*self._slices.time.client)
         turn: Turn = asyncio.get_running_loop().create_future()
-        self._queue.wait(flow, turn)
+        self.waiting.wait(flow, turn)
         if self._watch is None:
             self._watch = asyncio.create_task(self._let_on(disk))
         try:
             await turn
-            self._queue.charge(flow, size_bytes * BYTE_NS)
+            self.waiting.charge(flow, size_bytes * BYTE_NS)
         except BaseException:
-            self._queue.forget(flow, turn)
+            self.waiting.forget(flow, turn)
             raise
         finally:
-            self._queue.leave(flow)
+            self.waiting.leave(flow)
 
     async def _let_on(self, disk: Disk) -> None:
         """Let one batch after the other go on; each is written before the next one is let."""
-        while self._queue:
+        while self.waiting:
             if not _may_write(disk):
                 await asyncio.sleep(STRAINED_LOOK_SECONDS)
                 continue
-            taken = self._queue.take()
+            taken = self.waiting.take()
             if taken is not None and not taken[1].done():
                 taken[1].set_result(None)
                 await asyncio.sleep(0)

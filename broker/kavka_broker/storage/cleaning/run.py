@@ -108,7 +108,7 @@ class Cleaning:
         self.figures = Figures()
         # A cleaning walks over everything twice, and over the dirty part once more.
         self._total_bytes = 2 * dirty.clean_bytes + 3 * dirty.cleanable_bytes
-        self._bounds = bounds
+        self.bounds = bounds
         self._now_ms = now_ms
         self._config = log.config
         self._stable_offset = stable_offset
@@ -129,7 +129,7 @@ class Cleaning:
     def work(self) -> Generator[Slice | Replacement]:
         """Do the cleaning in slices. Raises Uncleanable, Outdated, and OSError where the disk refuses a write."""
         keys_max = self.dirty.first_uncleanable_offset - self.dirty.first_dirty_offset
-        newest = OffsetMap(self._bounds.buffer_bytes_max, self._bounds.load_factor, keys_max)
+        newest = OffsetMap(self.bounds.buffer_bytes_max, self.bounds.load_factor, keys_max)
         try:
             aborted: list[Ended] = []
             yield from self._find_aborted(aborted)
@@ -268,7 +268,7 @@ class Cleaning:
     def _batches(self, segment: Segment) -> Iterator[tuple[BatchHeader, memoryview]]:
         """Yield all batches of a segment, each of them sound. Raises Uncleanable, and Outdated where it is gone."""
         with _reading(segment) as file:
-            read_bytes_max = max(READ_BYTES_MIN, self._bounds.read_bytes_max)
+            read_bytes_max = max(READ_BYTES_MIN, self.bounds.read_bytes_max)
             yield from _guarded(_sound_batches(file, segment.base_offset, read_bytes_max))
 
     def _in_pieces(self, header: BatchHeader, work: Generator[int, None, Found]) -> Generator[Slice, None, Found]:

@@ -87,7 +87,7 @@ class Metadata:
         self.producer_ids = ProducerIds()
         self.offset = -1
         self.transaction: list[Message] | None = None
-        self._replays = self._dispatch()
+        self.replays = self._dispatch()
 
     def _dispatch(self) -> dict[type[Message], Callable[[Any], None]]:
         return {
@@ -150,7 +150,7 @@ class Metadata:
             self.topics.replay_partitions(run.topic_id, run.states)
 
     def _apply(self, record: Message) -> None:
-        replay = self._replays.get(type(record))
+        replay = self.replays.get(type(record))
         if replay is None:
             raise InvariantViolation(f"{type(record).__name__} is a metadata record that this broker does not know")
         replay(record)
@@ -181,7 +181,7 @@ class Metadata:
         copy.credentials, copy.tokens = self.credentials.copy(), self.tokens.copy()
         copy.offset = self.offset
         copy.transaction = None if self.transaction is None else [*self.transaction]
-        copy._replays = copy._dispatch()
+        copy.replays = copy._dispatch()
         return copy
 
     def records(self) -> Iterator[Message]:

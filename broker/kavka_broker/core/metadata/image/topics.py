@@ -121,7 +121,7 @@ class Topics:
         self._by_name: dict[str, Topic] = {}
         self._by_id: dict[bytes, Topic] = {}
         self._names: list[str] = []  # sorted
-        self._merged_names: dict[str, tuple[str, ...]] = {}
+        self.merged_names: dict[str, tuple[str, ...]] = {}
         self._own: set[bytes] = set()  # ids of the topics that no other image has
         self._unordered: dict[bytes, None] = {}  # ids of the topics whose partitions are not in ascending order
         self.partition_count = 0
@@ -156,7 +156,7 @@ class Topics:
 
     def colliding(self, name: str) -> str | None:
         """A topic whose name differs only in dots and underscores: metrics cannot tell the two apart."""
-        return min(self._merged_names.get(name.replace(".", "_"), ()), default=None)
+        return min(self.merged_names.get(name.replace(".", "_"), ()), default=None)
 
     def copy(self) -> "Topics":
         """Copy the topics in order, by name and partition index; the copy changes by itself."""
@@ -168,7 +168,7 @@ class Topics:
         copy._by_name = {name: self._by_name[name] for name in self._names}
         copy._by_id, copy._names = dict(self._by_id), [*self._names]
         assert len(copy._by_name) == len(copy._by_id), "every topic has one name and one id"
-        copy._merged_names = dict(self._merged_names)
+        copy.merged_names = dict(self.merged_names)
         copy.partition_count = self.partition_count
         return copy
 
@@ -237,7 +237,7 @@ class Topics:
         self._own.add(topic.topic_id)
         insort(self._names, topic.name)
         merged = topic.name.replace(".", "_")
-        self._merged_names[merged] = (*self._merged_names.get(merged, ()), topic.name)
+        self.merged_names[merged] = (*self.merged_names.get(merged, ()), topic.name)
         assert len(self._names) == len(self._by_name) == len(self._by_id), f"{topic} is known by one of name and id"
 
     def _remove(self, topic: Topic) -> None:
@@ -251,9 +251,9 @@ class Topics:
         self.partition_count -= len(topic.partitions)
         assert self.partition_count >= 0, self.partition_count
         merged = topic.name.replace(".", "_")
-        self._merged_names[merged] = tuple(name for name in self._merged_names[merged] if name != topic.name)
-        if not self._merged_names[merged]:
-            del self._merged_names[merged]
+        self.merged_names[merged] = tuple(name for name in self.merged_names[merged] if name != topic.name)
+        if not self.merged_names[merged]:
+            del self.merged_names[merged]
 
     def _clear_elr(self, name: str) -> None:
         """Clear the eligible replicas of one topic, or of all for an empty name."""

@@ -25,10 +25,10 @@ NONE_YET: Collection[str] = frozenset()
 
 def mark_of(layout: Layout, started_with: Collection[str] = NONE_YET) -> str:
     """A hash of what the resource asks of a node. `started_with` are the settings that it runs with, by name."""
-    return _hashed(layout, started_with, plain(layout.node.pool.resources))
+    return hash_layout(layout, started_with, plain(layout.node.pool.resources))
 
 
-def _hashed(layout: Layout, started_with: Collection[str], resources: Mapping[str, Any]) -> str:
+def hash_layout(layout: Layout, started_with: Collection[str], resources: Mapping[str, Any]) -> str:
     spec, node = layout.cluster.spec, layout.node
     brokers = sum(other.is_broker for other in layout.nodes)
     asks = {
@@ -70,5 +70,5 @@ def _of_security(layout: Layout) -> dict[str, Any]:
 def is_as_asked(layout: Layout, started: Mapping[str, Any]) -> bool:
     """Whether a node was started with all that the resource asks of it now. `started` is its pod, or the template."""
     mark, settings = annotation(started, ASKED), parse_properties(annotation(started, SETTINGS)).keys()
-    by_spelling = _hashed(layout, settings, layout.node.pool.resources)  # of versions that knew amounts so
+    by_spelling = hash_layout(layout, settings, layout.node.pool.resources)  # of versions that knew amounts so
     return mark in {mark_of(layout, settings), by_spelling}
