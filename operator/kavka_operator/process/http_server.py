@@ -16,7 +16,6 @@ from dataclasses import dataclass
 
 from aiohttp import web
 
-from kavka_operator.process.console.access import Door
 from kavka_operator.process.console.page import Console, is_loopback
 from kavka_operator.process.metrics import Figures
 
@@ -98,10 +97,10 @@ def application(figures: Figures) -> web.Application:
     return pages
 
 
-def console(figures: Figures, door: Door | None = None) -> web.Application:
-    """The page for people; with a `door` for those whom it lets in."""
+def console(shown: Console) -> web.Application:
+    """Return the application with the page for people."""
     pages = web.Application(client_max_size=1024)
-    pages.add_routes(Console(figures, door=door).routes())
+    pages.add_routes(shown.routes())
     return pages
 
 

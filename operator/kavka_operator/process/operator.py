@@ -40,6 +40,7 @@ from kavka_operator.process import handlers, logs
 from kavka_operator.process.action_counter import CountedAdmin
 from kavka_operator.process.cluster_threads import ClusterThreads
 from kavka_operator.process.console.access import Door
+from kavka_operator.process.console.page import Console
 from kavka_operator.process.http_server import CONSOLE, LISTEN, Address, AddressError, application, console, opened
 from kavka_operator.process.lease import Lease
 from kavka_operator.process.metrics import Figures
@@ -264,7 +265,7 @@ async def operate(
         door = None
         if options.console is not None and not options.console.is_of_the_pod:
             door = Door(await stack.enter_async_context(aclosing(AccessReviews(client.configuration))))
-        await stack.enter_async_context(opened(options.console, console(figures, door)))
+        await stack.enter_async_context(opened(options.console, console(Console(figures, door=door))))
         api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
         operator = Operator(api, options, platform_of, _counted(connect, figures), figures)
         if options.lease_namespace is None:

@@ -80,17 +80,16 @@ def test_topics_that_need_a_look_and_quotas_near_their_limit_come_first() -> Non
     assert (rows[1]["limits"], rows[3]["isSeen"]) == ({"producer_byte_rate": 9.5}, False)
 
 
-def test_what_is_too_much_is_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    for name in ("CLUSTERS_MAX", "NODES_MAX", "TOPICS_MAX", "QUOTAS_MAX"):
-        monkeypatch.setattr(module, name, 2)
-    nodes = {"nodes": [node(number) for number in range(5)], "rollout": {"total": 1, "blockedBy": ["x" * 9999] * 99}}
-    kinds = ("KafkaCluster", "Topic", "ClientQuota")
-    shown = overview(document(kind, str(number), nodes) for kind in kinds for number in range(5))
-    for name in ("clusters", "topics", "quotas"):
-        assert (len(shown[name]), shown[f"{name}Omitted"]) == (2, 3)
+def test_what_is_too_much_is_counted() -> None:
+    nodes = [node(number) for number in range(module.NODES_MAX + 3)]
+    status = {"nodes": nodes, "rollout": {"total": 1, "blockedBy": ["x" * 9999] * 99}}
+    bounds = {"KafkaCluster": module.CLUSTERS_MAX, "Topic": module.TOPICS_MAX, "ClientQuota": module.QUOTAS_MAX}
+    shown = overview(document(kind, str(number), status) for kind in bounds for number in range(bounds[kind] + 3))
+    for name, bound in zip(("clusters", "topics", "quotas"), bounds.values(), strict=True):
+        assert (len(shown[name]), shown[f"{name}Omitted"]) == (bound, 3)
     first = shown["clusters"][0]
-    assert (first["nodesOmitted"], sum(len(rack["nodes"]) for rack in first["racks"])) == (3, 2)
-    assert first["partitions"] == 20, "all are counted"
+    assert (first["nodesOmitted"], sum(len(rack["nodes"]) for rack in first["racks"])) == (3, module.NODES_MAX)
+    assert first["partitions"] == 4 * len(nodes), "all are counted"
     assert len(first["roll"]["blockedBy"]) == module.LINES_MAX
     assert len(first["roll"]["blockedBy"][0]) == module.WORDS_LENGTH_MAX
 
@@ -139,7 +138,7 @@ def test_it_is_served_with_a_policy_and_not_at_the_port_of_prometheus() -> None:
     figures = Figures(is_active=True, documents=lambda: [document("KafkaCluster", "main", {})])
 
     async def ask() -> None:
-        async with TestClient(TestServer(console(figures))) as client:
+        async with TestClient(TestServer(console(pages.Console(figures)))) as client:
             answer = await client.get("/")
             assert (answer.status, answer.content_type) == (200, "text/html")
             assert await answer.text() == pages.source().text

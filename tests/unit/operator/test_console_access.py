@@ -10,8 +10,8 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kavka_operator.platform.kubernetes.live.api import ApiError
 from kavka_operator.process.console import access as module
-from kavka_operator.process.console.access import TOKEN_LENGTH_MAX, Door, RefusedError
-from kavka_operator.process.console.page import foreign_host
+from kavka_operator.process.console.access import BOUNDS, TOKEN_LENGTH_MAX, Door, DoorBounds, RefusedError
+from kavka_operator.process.console.page import Console, foreign_host
 from kavka_operator.process.http_server import Address, console
 from kavka_operator.process.metrics import Figures
 from tests.support.waiting import until
@@ -48,11 +48,16 @@ DOCUMENTS = [in_namespace(kind, f"{kind}-{place}".lower(), place) for kind in KI
 ALL = {(kind, "") for kind in KINDS}
 
 
-def play(reviews: Reviews, scenario: Callable[[Client, Door], Awaitable[None]], clock: Any = lambda: 0.0) -> None:
+def play(
+    reviews: Reviews,
+    scenario: Callable[[Client, Door], Awaitable[None]],
+    clock: Any = lambda: 0.0,
+    bounds: DoorBounds = BOUNDS,
+) -> None:
     async def run() -> None:
-        door = Door(reviews, clock)
+        door = Door(reviews, clock, bounds)
         figures = Figures(is_active=True, listed_at=1.0, documents=lambda: DOCUMENTS)
-        async with TestClient(TestServer(console(figures, door))) as client:
+        async with TestClient(TestServer(console(Console(figures, door=door)))) as client:
             await scenario(client, door)
 
     asyncio.run(run())
@@ -145,16 +150,14 @@ def test_an_answer_is_remembered_for_seconds_and_a_right_that_is_taken_away_ends
     play(reviews, scenario, lambda: now[0])
 
 
-def test_what_strangers_make_it_keep_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED_MAX", 3)
-
+def test_what_strangers_make_it_keep_is_bounded() -> None:
     async def scenario(client: Client, door: Door) -> None:
         for number in range(9):
             answer = await client.get("/console.json", headers={"Authorization": f"Bearer forged-{number}"})
             assert answer.status == 401
-        assert (len(door.refusals), len(door._rights)) == (3, 0)
+        assert (len(door.refusals), len(door.remembered)) == (3, 0)
 
-    play(Reviews({}), scenario)
+    play(Reviews({}), scenario, bounds=DoorBounds(remembered_max=3))
 
 
 class Slow(Reviews):
@@ -167,8 +170,7 @@ class Slow(Reviews):
         return (kind, namespace) in self.allowed[token]
 
 
-def test_strangers_keep_nobody_out_who_was_let_in_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WAITING_OF_ONE_MAX", 3)
+def test_strangers_keep_nobody_out_who_was_let_in_before() -> None:
     now = [0.0]
     reviews = Slow({"admin": ALL, "other": ALL})
 
@@ -187,11 +189,10 @@ def test_strangers_keep_nobody_out_who_was_let_in_before(monkeypatch: pytest.Mon
             task.cancel()
         await asyncio.gather(*flood, return_exceptions=True)
 
-    play(reviews, scenario, lambda: now[0])
+    play(reviews, scenario, lambda: now[0], DoorBounds(waiting_of_one_max=3))
 
 
-def test_refusals_push_no_rights_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "REMEMBERED_MAX", 3)
+def test_refusals_push_no_rights_out() -> None:
     reviews = Reviews({"admin": ALL})
 
     async def scenario(client: Client, _: Door) -> None:
@@ -201,17 +202,15 @@ def test_refusals_push_no_rights_out(monkeypatch: pytest.MonkeyPatch) -> None:
         await names(client, "admin")
         assert sum(token == "admin" for token, *_ in reviews.asked) == len(KINDS)
 
-    play(reviews, scenario)
+    play(reviews, scenario, bounds=DoorBounds(remembered_max=3))
 
 
-def test_one_who_may_list_in_a_late_namespace_alone_is_told_of_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "NAMESPACES_MAX", 1)
-
+def test_one_who_may_list_in_a_late_namespace_alone_is_told_of_the_bound() -> None:
     async def scenario(client: Client, _: Door) -> None:
         answer = await client.get("/console.json", headers={"Authorization": "Bearer seller"})
         assert (answer.status, "in the first 1 namespaces" in await answer.text()) == (403, True)
 
-    play(Reviews({"seller": {("Topic", "shop")}}), scenario)
+    play(Reviews({"seller": {("Topic", "shop")}}), scenario, bounds=DoorBounds(namespaces_max=1))
 
 
 def test_without_a_token_that_is_to_be_asked_about_no_resource_is_looked_at() -> None:
@@ -253,7 +252,7 @@ def test_at_an_address_of_the_pod_only_requests_that_name_it_are_answered(host: 
 
     async def ask() -> None:
         figures = Figures(is_active=True, documents=lambda: DOCUMENTS)
-        async with TestClient(TestServer(console(figures))) as client:
+        async with TestClient(TestServer(console(Console(figures)))) as client:
             for path in ("/", "/console.json"):
                 answer = await client.get(path, headers={"Host": host or "x"})
                 assert answer.status == (403 if is_foreign else 200)

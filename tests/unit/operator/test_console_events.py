@@ -4,17 +4,16 @@ import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import pytest
 from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
-from kavka_operator.process.console import events as module
-from kavka_operator.process.console import page as pages
-from kavka_operator.process.console.access import REMEMBERED_SECONDS, Door, RefusedError
-from kavka_operator.process.console.events import Shown, Streams
+from kavka_operator.process.console.access import REMEMBERED_SECONDS, Door, RefusedError, Rights
+from kavka_operator.process.console.events import Shown, Streams, StreamTiming
+from kavka_operator.process.console.page import Console
 from kavka_operator.process.http_server import Address, console, opened
 from kavka_operator.process.metrics import Figures
 from tests.support.servers import free_port
@@ -25,11 +24,7 @@ SHOP = {(kind, "shop") for kind in KINDS}
 ADMIN = {"Authorization": "Bearer admin"}
 
 
-@pytest.fixture(autouse=True)
-def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_SECONDS", 0.01)
-    monkeypatch.setattr(pages, "FRESH_SECONDS", 0.0)
-    monkeypatch.setattr(pages, "MADE_APART", 0.0)
+QUICK = StreamTiming(look_seconds=0.01)
 
 
 @dataclass
@@ -48,12 +43,22 @@ class Stage:
             yield answer
 
 
-def play(scenario: Callable[[Stage], Awaitable[None]]) -> None:
+def play(
+    scenario: Callable[[Stage], Awaitable[None]], timing: StreamTiming = QUICK, streams: Streams | None = None
+) -> None:
     async def run() -> None:
         stage = Stage([in_namespace("Topic", "first", "shop")], Reviews({"admin": {*ALL}, "seller": {*SHOP}}))
         figures = Figures(is_active=True, listed_at=1.0, documents=lambda: list(stage.documents))
         door = Door(stage.reviews, lambda: stage.now)
-        async with TestClient(TestServer(console(figures, door), handler_cancellation=True)) as stage.client:
+        shown = Console(
+            figures,
+            door=door,
+            streams=Streams() if streams is None else streams,
+            timing=timing,
+            fresh_seconds=0.0,
+            made_apart=0.0,
+        )
+        async with TestClient(TestServer(console(shown), handler_cancellation=True)) as stage.client:
             await asyncio.wait_for(scenario(stage), 60)
 
     asyncio.run(run())
@@ -66,9 +71,7 @@ async def heard(answer: ClientResponse) -> set[str]:
     return {row["name"] for row in json.loads(line.removeprefix(b"data: "))["topics"]}
 
 
-def test_what_changes_is_sent_and_what_is_the_same_is_not(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.02)
-
+def test_what_changes_is_sent_and_what_is_the_same_is_not() -> None:
     async def scenario(stage: Stage) -> None:
         async with stage.stream() as answer:
             assert (answer.status, answer.content_type) == (200, "text/event-stream")
@@ -77,7 +80,7 @@ def test_what_changes_is_sent_and_what_is_the_same_is_not(monkeypatch: pytest.Mo
             stage.documents.append(in_namespace("Topic", "second", "shop"))
             assert await heard(answer) == {"first", "second"}
 
-    play(scenario)
+    play(scenario, replace(QUICK, heartbeat_seconds=0.02))
 
 
 def test_each_is_sent_what_it_may_list_and_others_nothing() -> None:
@@ -110,11 +113,7 @@ def test_a_right_that_is_taken_away_ends_the_stream() -> None:
     play(scenario)
 
 
-def test_of_one_token_a_few_streams_are_open_and_the_place_of_one_that_left_is_free(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr(pages, "STREAMS_OF_ONE_MAX", 1)
-
+def test_of_one_token_a_few_streams_are_open_and_the_place_of_one_that_left_is_free() -> None:
     async def scenario(stage: Stage) -> None:
         async with stage.stream() as first, stage.stream() as second, stage.stream("seller") as other:
             assert [answer.status for answer in (first, second, other)] == [200, 503, 200]
@@ -127,32 +126,32 @@ def test_of_one_token_a_few_streams_are_open_and_the_place_of_one_that_left_is_f
         while not await is_free():
             await asyncio.sleep(0)
 
-    play(scenario)
+    play(scenario, streams=Streams(of_one_max=1))
 
 
-def test_all_streams_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "STREAMS_MAX", 2)
-    streams = Streams()
-    with streams.place(b"a", 2), streams.place(b"b", 2):
-        with pytest.raises(RefusedError), streams.place(b"c", 2):
+def test_all_streams_have_a_bound() -> None:
+    streams = Streams(streams_max=2)
+    with streams.place(b"a", is_of_all=False), streams.place(b"b", is_of_all=False):
+        with pytest.raises(RefusedError), streams.place(b"c", is_of_all=False):
             pass
         assert len(streams) == 2
     assert len(streams) == 0
 
 
-def test_a_page_that_reads_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SEND_SECONDS_MAX", 0.05)
+def test_a_page_that_reads_nothing_is_let_go() -> None:
     count = 0
 
-    async def overview(_: object) -> Shown:
-        nonlocal count
-        count += 1
-        return Shown("now", b'{"count": %d, "rest": "%s"}' % (count, b"x" * 2**20))
+    class Growing(Console):
+        """Has something else to show at each look."""
+
+        async def overview(self, rights: Rights | None) -> Shown:
+            nonlocal count
+            count += 1
+            return Shown("now", b'{"count": %d, "rest": "%s"}' % (count, b"x" * 2**20))
 
     async def ask() -> None:
         port = free_port()
-        served = pages.Console(Figures())
-        monkeypatch.setattr(pages.Console, "overview", lambda _, rights: overview(rights))
+        served = Growing(Figures(), timing=replace(QUICK, send_seconds_max=0.05))
         application = web.Application()
         application.add_routes(served.routes())
         async with opened(Address("127.0.0.1", port), application):
@@ -168,7 +167,7 @@ def test_a_page_that_reads_nothing_is_let_go(monkeypatch: pytest.MonkeyPatch) ->
 def test_a_port_with_an_open_page_is_closed_at_once() -> None:
     async def ask() -> None:
         port = free_port()
-        async with opened(Address("127.0.0.1", port), console(Figures(is_active=True))):
+        async with opened(Address("127.0.0.1", port), console(Console(Figures(is_active=True)))):
             reader, writer = await asyncio.open_connection("127.0.0.1", port)
             writer.write(b"GET /events HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n")
             await reader.readuntil(b"data: ")

@@ -37,6 +37,18 @@ T = TypeVar("T")
 Document = Mapping[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class DoorBounds:
+    """What visitors may make the door keep, and ask."""
+
+    remembered_max: int = REMEMBERED_MAX
+    waiting_of_one_max: int = WAITING_OF_ONE_MAX
+    namespaces_max: int = NAMESPACES_MAX
+
+
+BOUNDS: Final = DoorBounds()
+
+
 class Reviews(Protocol):
     """Asks the API server as the holder of a token."""
 
@@ -103,6 +115,7 @@ class Memory(Generic[T]):
 
     seconds: float
     clock: Callable[[], float]
+    kept_max: int = REMEMBERED_MAX
     _kept: OrderedDict[bytes, tuple[float, T]] = field(default_factory=OrderedDict)
 
     def get(self, key: bytes) -> T | None:
@@ -114,7 +127,7 @@ class Memory(Generic[T]):
         """Keep a value."""
         self._kept[key] = self.clock() + self.seconds, value
         self._kept.move_to_end(key)
-        while len(self._kept) > REMEMBERED_MAX:
+        while len(self._kept) > self.kept_max:
             self._kept.popitem(last=False)
 
     def drop(self, key: bytes) -> None:
@@ -134,12 +147,16 @@ class Door:
     Who was let in before has places of their own, so that strangers with made-up tokens keep none of them out.
     """
 
-    def __init__(self, reviews: Reviews, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self, reviews: Reviews, clock: Callable[[], float] = time.monotonic, bounds: DoorBounds = BOUNDS
+    ) -> None:
         self._reviews = reviews
-        self._rights: Memory[Rights] = Memory(REMEMBERED_SECONDS, clock)
-        self.refusals: Memory[RefusedError] = Memory(REFUSED_SECONDS, clock)
-        self._known = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), REMEMBERED_MAX, REMEMBERED_MAX)
-        self._strangers = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), WAITING_MAX, WAITING_OF_ONE_MAX)
+        self._bounds = bounds
+        kept_max = bounds.remembered_max
+        self.remembered: Memory[Rights] = Memory(REMEMBERED_SECONDS, clock, kept_max)
+        self.refusals: Memory[RefusedError] = Memory(REFUSED_SECONDS, clock, kept_max)
+        self._known = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), kept_max, kept_max)
+        self._strangers = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), WAITING_MAX, bounds.waiting_of_one_max)
 
     async def rights(self, authorization: str, address: str, namespaces: Callable[[], Iterable[str]]) -> Rights:
         """Return the rights of who sends this Authorization from an address. `namespaces`, which takes a while where
@@ -150,28 +167,29 @@ class Door:
         key = hashlib.sha256(token.encode()).digest()
         if (found := self._remembered(key)) is not None:
             return found
-        async with (self._known if key in self._rights else self._strangers).place(address):
+        async with (self._known if key in self.remembered else self._strangers).place(address):
             if (found := self._remembered(key)) is not None:  # another request of the same visitor has asked meanwhile
                 return found
             try:
                 found = await self._reviewed(token, await asyncio.to_thread(_sorted, namespaces))
             except RefusedError as error:
                 if error.status != UNAVAILABLE:
-                    self._rights.drop(key)
+                    self.remembered.drop(key)
                     self.refusals.put(key, error)
                 raise
-            self._rights.put(key, found)
+            self.remembered.put(key, found)
             return found
 
     def _remembered(self, key: bytes) -> Rights | None:
         """Return the rights that are remembered. Raises RefusedError where a refusal is."""
         if (refusal := self.refusals.get(key)) is not None:
             raise RefusedError(refusal.status, str(refusal))
-        return self._rights.get(key)
+        return self.remembered.get(key)
 
     async def _reviewed(self, token: str, namespaces: list[str]) -> Rights:
         """Return what the API server says. Raises RefusedError."""
-        asked = namespaces[:NAMESPACES_MAX]
+        asked_max = self._bounds.namespaces_max
+        asked = namespaces[:asked_max]
         try:
             rights = Rights(tuple([(kind, await self._listed(token, kind, asked)) for kind in KINDS_SHOWN]))
         except ApiError as error:
@@ -179,7 +197,7 @@ class Door:
                 raise RefusedError(UNKNOWN, "the API server does not know this token, or it has ended") from error
             raise RefusedError(UNAVAILABLE, f"whether you may see this is not known: {error}") from error
         if rights.is_nothing:
-            first = f" in the first {NAMESPACES_MAX} namespaces" if len(namespaces) > NAMESPACES_MAX else ""
+            first = f" in the first {asked_max} namespaces" if len(namespaces) > asked_max else ""
             words = f"the holder of this token may list no KafkaCluster, Topic or ClientQuota{first}"
             raise RefusedError(403, words)
         return rights

@@ -27,6 +27,18 @@ SEND_SECONDS_MAX: Final = 30.0
 
 
 @dataclass(frozen=True, slots=True)
+class StreamTiming:
+    """Seconds between two looks, until a comment is sent, and for which a page may read nothing."""
+
+    look_seconds: float = LOOK_SECONDS
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    send_seconds_max: float = SEND_SECONDS_MAX
+
+
+TIMING: Final = StreamTiming()
+
+
+@dataclass(frozen=True, slots=True)
 class Shown:
     """Overview that a page shows, as JSON: the moment at which it was made, and all else."""
 
@@ -44,12 +56,17 @@ class Shown:
 class Streams:
     """The streams that are open."""
 
+    streams_max: int = STREAMS_MAX
+    of_one_max: int = STREAMS_OF_ONE_MAX
     _open: Counter[bytes] = field(default_factory=Counter)
 
     @contextmanager
-    def place(self, visitor: bytes, of_one_max: int) -> Iterator[None]:
-        """Keep a place for a stream of a visitor meanwhile. Raises RefusedError where none is left."""
-        if self._open.total() >= STREAMS_MAX or self._open[visitor] >= of_one_max:
+    def place(self, visitor: bytes, *, is_of_all: bool) -> Iterator[None]:
+        """Keep a place for a stream of a visitor meanwhile, or of all that are let in alike. Raises RefusedError where
+        none is left.
+        """
+        of_one_max = self.streams_max if is_of_all else self.of_one_max
+        if self._open.total() >= self.streams_max or self._open[visitor] >= of_one_max:
             raise RefusedError(503, "too many pages are open already; close some")
         self._open[visitor] += 1
         try:
@@ -62,7 +79,9 @@ class Streams:
         return self._open.total()
 
 
-async def send(request: web.Request, look: Callable[[], Awaitable[Shown]]) -> web.StreamResponse:
+async def send(
+    request: web.Request, look: Callable[[], Awaitable[Shown]], timing: StreamTiming = TIMING
+) -> web.StreamResponse:
     """Send what a look finds, now and whenever it is something else. A look raises RefusedError for who is let in no
     more: the stream ends, and the next request is told why.
     """
@@ -72,13 +91,13 @@ async def send(request: web.Request, look: Callable[[], Awaitable[Shown]]) -> we
         while True:
             shown = await look()
             if shown.rest != last:
-                await _write(answer, b"data: " + shown.body + b"\n\n")
+                await _write(answer, b"data: " + shown.body + b"\n\n", timing)
                 last, quiet_seconds = shown.rest, 0.0
-            elif quiet_seconds >= HEARTBEAT_SECONDS:
-                await _write(answer, b": the same\n\n")
+            elif quiet_seconds >= timing.heartbeat_seconds:
+                await _write(answer, b": the same\n\n", timing)
                 quiet_seconds = 0.0
-            await asyncio.sleep(LOOK_SECONDS)
-            quiet_seconds += LOOK_SECONDS
+            await asyncio.sleep(timing.look_seconds)
+            quiet_seconds += timing.look_seconds
     except (ConnectionResetError, RefusedError):
         return answer
     except TimeoutError:
@@ -87,7 +106,7 @@ async def send(request: web.Request, look: Callable[[], Awaitable[Shown]]) -> we
         return answer
 
 
-async def _write(answer: web.StreamResponse, event: bytes) -> None:
+async def _write(answer: web.StreamResponse, event: bytes, timing: StreamTiming) -> None:
     """Raise TimeoutError where a page does not read."""
-    async with asyncio.timeout(SEND_SECONDS_MAX):
+    async with asyncio.timeout(timing.send_seconds_max):
         await answer.write(event)

@@ -25,7 +25,7 @@ from aiohttp import web
 
 from kavka_operator.platform.kubernetes.live.resource_cache import key_of_document
 from kavka_operator.process.console.access import Door, RefusedError, Rights
-from kavka_operator.process.console.events import STREAMS_MAX, STREAMS_OF_ONE_MAX, Shown, Streams, send
+from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.metrics import Figures
 from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
@@ -54,6 +54,9 @@ class Console:
     clock: Callable[[], float] = time.monotonic
     door: Door | None = None
     streams: Streams = field(default_factory=Streams)
+    timing: StreamTiming = TIMING
+    fresh_seconds: float = FRESH_SECONDS
+    made_apart: float = MADE_APART
     _made: OrderedDict[Rights | None, tuple[float, Shown]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
@@ -79,8 +82,8 @@ class Console:
         visitor = hashlib.sha256(request.headers.get("Authorization", "").encode()).digest()
         try:
             await self._rights(request)
-            with self.streams.place(visitor, STREAMS_MAX if self.door is None else STREAMS_OF_ONE_MAX):
-                return await send(request, partial(self._shown, request))
+            with self.streams.place(visitor, is_of_all=self.door is None):
+                return await send(request, partial(self._shown, request), self.timing)
         except RefusedError as error:
             return _refused(error.status, str(error))
 
@@ -108,7 +111,7 @@ class Console:
                 return known
             made = await asyncio.to_thread(self._made_now, rights)
             ended = self.clock()
-            self._made[rights] = ended + max(FRESH_SECONDS, MADE_APART * (ended - began)), made
+            self._made[rights] = ended + max(self.fresh_seconds, self.made_apart * (ended - began)), made
             self._made.move_to_end(rights)
             while len(self._made) > OVERVIEWS_MAX:
                 self._made.popitem(last=False)
