@@ -15,7 +15,7 @@ mistake comes back with its next heartbeat.
 """
 
 import asyncio
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import Final, Protocol, TypeVar
@@ -87,7 +87,16 @@ class Session:
 class Sessions:
     """Sessions by broker. `start` ties them to the controller's terms."""
 
-    def __init__(self, controller: Decider, config: BrokerConfig, clock: Clock, timers: Timers, peers: Peers) -> None:
+    def __init__(
+        self,
+        controller: Decider,
+        config: BrokerConfig,
+        clock: Clock,
+        timers: Timers,
+        peers: Peers,
+        look_after_ms: Sequence[int] = LOOK_AFTER_MS,
+        fence_again_ms: int = FENCE_AGAIN_MS,
+    ) -> None:
         self._controller = controller
         self._policy = policy_of(config)
         self._listener = config.inter_broker_listener_name
@@ -96,6 +105,8 @@ class Sessions:
         self._clock = clock
         self._timers = timers
         self._peers = peers
+        self._look_after_ms = look_after_ms
+        self._fence_again_ms = fence_again_ms
         self._sessions: dict[int, Session] = {}
         self._tasks: dict[asyncio.Task[None], None] = {}
         self._refusals: dict[int, tuple[bytes, str]] = {}
@@ -241,7 +252,7 @@ class Sessions:
 
     async def _look(self, session: Session, connection: Connection) -> None:
         """Probe a broker's listener a few times, until it is fenced or a new connection is there."""
-        for after_ms in LOOK_AFTER_MS:
+        for after_ms in self._look_after_ms:
             await asyncio.sleep(after_ms / 1000)
             broker = self._current(session.broker_id, session.epoch)
             if broker is None or session.connection is not connection or await self._look_once(broker):
@@ -272,7 +283,7 @@ class Sessions:
             except BrokerError as error:
                 problem = error.message or error.code.name
                 log.warning("broker.not_fenced", broker=broker_id, epoch=broker_epoch, reason=problem)
-                await asyncio.sleep(FENCE_AGAIN_MS / 1000)
+                await asyncio.sleep(self._fence_again_ms / 1000)
             else:
                 if fenced:
                     log.warning("broker.fenced", broker=broker_id, epoch=broker_epoch, reason=reason)

@@ -86,6 +86,7 @@ class SocketAcceptor:
         self._is_watching = False
         self._is_started = False
         self.taken_count = 0
+        self.retry_seconds = RETRY_SECONDS
         self._retry: asyncio.TimerHandle | None = None
         self._turns = admission.limits.turns
         self._flow: Flow | None = None  # of the connections that are yet to be taken
@@ -200,7 +201,7 @@ class SocketAcceptor:
     def _wait_a_moment(self, problem: OSError) -> None:
         log.error("connection.not_accepted", reason=str(problem))
         self._pause()
-        self._retry = asyncio.get_running_loop().call_later(RETRY_SECONDS, self._try_again)
+        self._retry = asyncio.get_running_loop().call_later(self.retry_seconds, self._try_again)
 
     def _try_again(self) -> None:
         self._retry = None

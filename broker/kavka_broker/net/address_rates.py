@@ -25,8 +25,9 @@ RATE_COST: Final = 4  # of a slice
 class AddressRates:
     """A rate for each address."""
 
-    def __init__(self, window: SampleWindow) -> None:
+    def __init__(self, window: SampleWindow, addresses_max: int = ADDRESSES_MAX) -> None:
         self._window = window
+        self.addresses_max = addresses_max
         self._rates: OrderedDict[str, SampledRate] = OrderedDict()  # in the order of their last connections
         self._used_ms: dict[str, int] = {}
 
@@ -45,7 +46,7 @@ class AddressRates:
 
     def _has_room(self, now_ms: int) -> bool:
         """Forget who has not come for a window, so far as room is needed."""
-        if len(self._rates) < ADDRESSES_MAX:
+        if len(self._rates) < self.addresses_max:
             return True
         oldest = next(iter(self._rates))
         if now_ms - self._used_ms[oldest] < self._window.span_ms:
@@ -60,18 +61,19 @@ class ObservedAddresses:
     A connection that would be above the rate counts in it no more than where the limit is in force.
     """
 
-    def __init__(self, window: SampleWindow) -> None:
+    def __init__(self, window: SampleWindow, addresses_max: int = ADDRESSES_MAX) -> None:
         self._window = window
+        self._addresses_max = addresses_max
         self._limits: Mapping[IpEntity, float] = {}
         self._would: dict[IpEntity, WouldBeHeld] = {}
-        self._rates = AddressRates(window)
+        self._rates = AddressRates(window, addresses_max)
 
     def observe(self, enforced: Mapping[IpEntity, float], limits: Mapping[IpEntity, float]) -> None:
         """Take over the limits in force and, over them, those to be observed."""
         self._limits = {**enforced, **limits} if limits else {}
         self._would = {entity: self._would.get(entity) or WouldBeHeld() for entity in limits}
         if not limits:
-            self._rates = AddressRates(self._window)
+            self._rates = AddressRates(self._window, self._addresses_max)
 
     def charge(self, address: str, now_ms: int) -> None:
         """Record a connection that was taken."""
@@ -131,7 +133,7 @@ def used_of(
 ) -> Work[Mapping[IpEntity, tuple[float, int]]]:
     """Measure the address that comes fastest under each limit, and count the addresses."""
     used, cost = dict[IpEntity, tuple[float, int]](), Cost()
-    for address, rate in rates.latest(ADDRESSES_MAX + 1):
+    for address, rate in rates.latest(rates.addresses_max + 1):
         entity = entity_of_ip(limits, address)
         if entity is not None:
             usage, addresses = used.get(entity, (0.0, 0))

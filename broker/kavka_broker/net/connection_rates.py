@@ -15,7 +15,7 @@ from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampledRate, SampleWindow
 from kavka_broker.core.quota.resolve import as_seen, entity_of_ip, resolve_ip
 from kavka_broker.loop.slices import Work
-from kavka_broker.net.address_rates import AddressRates, HeldAddresses, ObservedAddresses
+from kavka_broker.net.address_rates import ADDRESSES_MAX, AddressRates, HeldAddresses, ObservedAddresses
 from kavka_broker.quotas.entity_usage import EntityUsage
 
 INT_MAX: Final = 2**31 - 1
@@ -32,15 +32,17 @@ class RateBounds:
 class ConnectionRates:
     """Rates for all listeners of a role. `protected` names the one through which brokers talk to each other."""
 
-    def __init__(self, window: SampleWindow | None = None, protected: str = "") -> None:
+    def __init__(
+        self, window: SampleWindow | None = None, protected: str = "", addresses_max: int = ADDRESSES_MAX
+    ) -> None:
         self.window = window or SampleWindow()
         self._protected = protected
         self._bounds = RateBounds()
         self._of_broker = SampledRate(self.window)
         self._of_listener: dict[str, SampledRate] = {}
         self._limits: Mapping[IpEntity, float] = {}
-        self._of_address = AddressRates(self.window)
-        self.observed: Final = ObservedAddresses(self.window)
+        self._of_address = AddressRates(self.window, addresses_max)
+        self.observed: Final = ObservedAddresses(self.window, addresses_max)
         self.held: Final = HeldAddresses()
 
     def join(self, listener: str) -> None:

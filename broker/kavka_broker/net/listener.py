@@ -66,6 +66,7 @@ class Listener:
         self._quotas.join(name, self.connections, self.acceptor.look_again)
         self._idle = IdleConnections(name, self.connections, limits.idle_ms_max, clock, timers)
         self._pause: Timer | None = None  # until it may take the next connection
+        self.held_max = HELD_MAX
         self._held: dict[Connection, HeldTime] = {}  # those above the rate of their address
 
     @property
@@ -165,8 +166,8 @@ class Listener:
     def _hold(self, connection: Connection, address: str, delay_ms: int) -> None:
         """Hold a connection above the rate of its address for a while, so that the next does not come at once."""
         reason = f"its address is above its connection_creation_rate; it has been held for {delay_ms} ms"
-        if len(self._held) >= HELD_MAX:
-            connection.close(f"its address is above its connection_creation_rate, and {HELD_MAX} are held")
+        if len(self._held) >= self.held_max:
+            connection.close(f"its address is above its connection_creation_rate, and {self.held_max} are held")
             return
         self._held[connection] = held = self._quotas.rates.held.of(address)
         held.begin(int(self.clock.monotonic_ms()))

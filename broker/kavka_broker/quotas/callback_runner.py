@@ -30,6 +30,17 @@ LOGGED_AGAIN_MS: Final = 60_000
 STOP_SECONDS_MAX: Final = 5.0
 TAGS_LENGTH_MAX: Final = 1_000
 
+
+@dataclass(frozen=True, slots=True)
+class CallBounds:
+    """How many answers are kept of each type, and how soon a question is put again."""
+
+    answers_max: int = ANSWERS_MAX
+    reset_asked_ms: int = RESET_ASKED_MS
+    retry_seconds: float = RETRY_SECONDS
+
+
+BOUNDS: Final = CallBounds()
 Client = tuple[str, str]
 Call = Callable[[], object]
 
@@ -45,10 +56,11 @@ class Answer:
 class CalledRule:
     """What the callback has said of the clients of one quota type."""
 
-    def __init__(self, quota_type: str, calls: "QuotaCalls") -> None:
+    def __init__(self, quota_type: str, calls: "QuotaCalls", answers_max: int) -> None:
         self.quota_type: Final = quota_type
         self.changed: Callable[[Client | None], None] = lambda _: None  # set by the owner, which keeps what `find` said
         self._calls = calls
+        self._answers_max = answers_max
         self._kafka = KafkaRule()
         self._limits: dict[Entity, float] = {}
         self._answers: dict[Client, Answer] = {}
@@ -97,7 +109,7 @@ class CalledRule:
             answer.is_stale = True
 
     def _has_room(self, client: Client) -> bool:
-        return client in self._answers or len(self._answers) + len(self._asked) < ANSWERS_MAX
+        return client in self._answers or len(self._answers) + len(self._asked) < self._answers_max
 
 
 @dataclass(slots=True)
@@ -122,8 +134,11 @@ class QuotaCalls:
     What waits for the thread is kept by its subject: of an entity, or of the cluster, only the latest news.
     """
 
-    def __init__(self, callback: ClientQuotaCallback, loop: AbstractEventLoop, clock: Clock) -> None:
+    def __init__(
+        self, callback: ClientQuotaCallback, loop: AbstractEventLoop, clock: Clock, bounds: CallBounds = BOUNDS
+    ) -> None:
         self._callback = callback
+        self._bounds = bounds
         self._clock = clock
         self._loop = loop
         self._calls: dict[object, Call] = {}
@@ -132,7 +147,7 @@ class QuotaCalls:
         self._thread = threading.Thread(target=self._run, name="quota callback", daemon=True)
         self._reset_asked_ms = clock.monotonic_ms()
         self.failures = Failures(clock)
-        self.rules: Final = {quota_type: CalledRule(quota_type, self) for quota_type in QUOTA_TYPES}
+        self.rules: Final = {quota_type: CalledRule(quota_type, self, bounds.answers_max) for quota_type in QUOTA_TYPES}
 
     def start(self) -> None:
         self._thread.start()
@@ -159,8 +174,8 @@ class QuotaCalls:
         self._put((rule.quota_type, client), call)
 
     def later(self, function: Callable[[Client], None], client: Client) -> None:
-        """Call the function after `RETRY_SECONDS`, on the loop."""
-        self._loop.call_later(RETRY_SECONDS, function, client)
+        """Call the function in a while, on the loop."""
+        self._loop.call_later(self._bounds.retry_seconds, function, client)
 
     def updated(self, quota_type: str, entity: Entity, limit: float) -> None:
         call = partial(self._try, "update_quota", self._callback.update_quota, quota_type, entity, limit)
@@ -189,7 +204,7 @@ class QuotaCalls:
             call = self._next()
             if call is not None:
                 call()
-            if self._clock.monotonic_ms() - self._reset_asked_ms >= RESET_ASKED_MS:
+            if self._clock.monotonic_ms() - self._reset_asked_ms >= self._bounds.reset_asked_ms:
                 self._reset_asked_ms = self._clock.monotonic_ms()
                 self._ask_for_reset()
         self._try("close", self._callback.close)
@@ -197,7 +212,7 @@ class QuotaCalls:
     def _next(self) -> Call | None:
         with self._news:
             if not self._calls and not self._is_ending:
-                self._news.wait(RESET_ASKED_MS / 1000)
+                self._news.wait(self._bounds.reset_asked_ms / 1000)
             subject = next(iter(self._calls), None)
             return self._calls.pop(subject) if subject is not None else None
 

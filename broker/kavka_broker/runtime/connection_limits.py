@@ -7,7 +7,7 @@ are first named; a name that cannot be resolved binds nobody until it can, and i
 import asyncio
 import ipaddress
 import socket
-from collections.abc import Mapping
+from collections.abc import Awaitable, Callable, Mapping
 from functools import lru_cache
 from typing import Final
 
@@ -25,13 +25,24 @@ log = get("runtime")
 ASK_AGAIN_MS: Final = 30_000
 LITERALS_KEPT_MAX: Final = 16_384
 
+#: The addresses of a host. Raises OSError and UnicodeError.
+LookUp = Callable[[str], Awaitable[tuple[str, ...]]]
+
 
 class Bounding:
     """Keeps `quotas` to the configuration's bounds."""
 
-    def __init__(self, quotas: ConnectionQuotas, timers: Timers) -> None:
+    def __init__(
+        self,
+        quotas: ConnectionQuotas,
+        timers: Timers,
+        look_up: LookUp | None = None,
+        ask_again_ms: int = ASK_AGAIN_MS,
+    ) -> None:
         self.quotas = quotas
         self._timers = timers
+        self._look_up = look_up or look_up_addresses
+        self._ask_again_ms = ask_again_ms
         self._config: BrokerConfig | None = None
         self._addresses: dict[str, tuple[str, ...]] = {}  # of hosts, by name
         self._limits: OfEntities = {}
@@ -89,19 +100,23 @@ class Bounding:
             self._asking = asyncio.get_running_loop().create_task(self._resolve(hosts), name="resolve hosts")
 
     async def _resolve(self, hosts: list[str]) -> None:
-        loop, named = asyncio.get_running_loop(), self._named()
+        named = self._named()
         self._addresses = {host: found for host, found in self._addresses.items() if host in named}
         for host in hosts:
             try:
-                found = await loop.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+                self._addresses[host] = await self._look_up(host)
             except (OSError, UnicodeError) as problem:
                 log.warning("host.unresolved", host=host, reason=str(problem), limits="no connection of it")
-            else:
-                self._addresses[host] = tuple(address[0] for *_, address in found if isinstance(address[0], str))
         self._alter()
         self._limit()
         if any(host not in self._addresses for host in hosts):
-            self._again = self._timers.after(ASK_AGAIN_MS, self._ask)
+            self._again = self._timers.after(self._ask_again_ms, self._ask)
+
+
+async def look_up_addresses(host: str) -> tuple[str, ...]:
+    """Return the addresses of a host. Raises OSError and UnicodeError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, None, type=socket.SOCK_STREAM)
+    return tuple(address[0] for *_, address in found if isinstance(address[0], str))
 
 
 def hosts_of(limits: OfEntities) -> list[str]:

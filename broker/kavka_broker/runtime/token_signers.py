@@ -48,10 +48,17 @@ def fetch(url: str) -> bytes:
 class TokenSigners:
     """Keeps the keys of one judge up to date."""
 
-    def __init__(self, judge: TokenJudge, clock: Clock, ask: Fetch = fetch) -> None:
+    def __init__(
+        self,
+        judge: TokenJudge,
+        clock: Clock,
+        ask: Fetch = fetch,
+        unknown_seconds_min: float = UNKNOWN_SECONDS_MIN,
+    ) -> None:
         self._judge = judge
         self._clock = clock
         self._ask = ask
+        self._unknown_seconds_min = unknown_seconds_min
         self._task: asyncio.Task[None] | None = None
         self._wanted = asyncio.Event()
         self._has_begun = asyncio.Event()
@@ -94,7 +101,7 @@ class TokenSigners:
             with suppress(TimeoutError):
                 async with asyncio.timeout((retry_ms if failures else settings.refresh_ms) / 1000):
                     await self._wanted.wait()
-                    await asyncio.sleep(max(0.0, self._asked_at + UNKNOWN_SECONDS_MIN - loop.time()))
+                    await asyncio.sleep(max(0.0, self._asked_at + self._unknown_seconds_min - loop.time()))
             self._wanted.clear()
             failures = failures + 1 if await self._read() else 0
 

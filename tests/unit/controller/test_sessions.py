@@ -7,7 +7,6 @@ from typing import Any, TypeVar
 
 import pytest
 
-from kavka_broker.controller import sessions as module
 from kavka_broker.controller.balancing import Balancing
 from kavka_broker.controller.sessions import Sessions
 from kavka_broker.core.config.broker import BrokerConfig
@@ -134,7 +133,9 @@ class Scene:
         self.controller = HandController(self.metadata)
         self.peers = HandPeers()
         timers: Any = self.timers
-        self.sessions = Sessions(self.controller, self.config, self.clock, timers, self.peers)
+        self.sessions = Sessions(
+            self.controller, self.config, self.clock, timers, self.peers, look_after_ms=(0, 0, 0), fence_again_ms=0
+        )
         self.balancing = Balancing(self.controller, self.config, timers)
         self.sessions.start()
         self.balancing.start()
@@ -145,11 +146,6 @@ class Scene:
 
     def alive(self) -> list[int]:
         return [broker.broker_id for broker in self.metadata.brokers.alive()]
-
-
-@pytest.fixture(autouse=True)
-def looks_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "LOOK_AFTER_MS", (0, 0, 0))
 
 
 def play(scenario: Callable[[Scene], Awaitable[None]], **settings: str) -> None:
@@ -179,9 +175,8 @@ def test_a_session_ends_without_heartbeats() -> None:
     play(scenario)
 
 
-def test_a_controller_that_is_too_busy_to_fence_tries_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_controller_that_is_too_busy_to_fence_tries_again() -> None:
     """Only a retry fences the broker: its session is over, and an ended process sends no heartbeats."""
-    monkeypatch.setattr(module, "FENCE_AGAIN_MS", 0)
 
     async def scenario(scene: Scene) -> None:
         await scene.beat(OWN)

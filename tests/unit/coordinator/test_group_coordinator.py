@@ -8,9 +8,9 @@ from typing import Any, cast
 
 import pytest
 
-from kavka_broker.coordinator.groups import deleted_topics as removals_module
 from kavka_broker.coordinator.groups import group_coordinator as coordinator_module
 from kavka_broker.coordinator.groups import group_loading as loading_module
+from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
 from kavka_broker.coordinator.groups.group_coordinator import GroupCoordinator
 from kavka_broker.coordinator.groups.offset_expiration import (
     GROUP_IN_OFFSETS,
@@ -19,7 +19,7 @@ from kavka_broker.coordinator.groups.offset_expiration import (
 )
 from kavka_broker.coordinator.led_shards import LOAD_AGAIN_MS
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.group import image as image_module
+from kavka_broker.core.group.image import GroupBounds
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.records import KeyedRecord, framed
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -304,10 +304,9 @@ def test_deletions_are_followed_from_the_topics_of_the_image() -> None:
     play(scenario)
 
 
-def test_the_latest_deleted_topics_are_remembered(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removals_module, "NAMES_MAX", 2)
+def test_the_latest_deleted_topics_are_remembered() -> None:
     topics = Topics()
-    removals = removals_module.DeletedTopics(topics)
+    removals = DeletedTopics(topics, names_max=2)
     for name in "abc":
         for record in (TopicRecord(name, name.encode() * 16), RemoveTopicRecord(name.encode() * 16)):
             topics.replay(record)
@@ -462,12 +461,11 @@ def test_members_do_not_wait_for_a_failed_load(monkeypatch: pytest.MonkeyPatch) 
     play(scenario)
 
 
-def test_the_number_of_groups_of_a_partition_is_limited(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_module, "GROUPS_PER_PARTITION_MAX", 1)
-
+def test_the_number_of_groups_of_a_partition_is_limited() -> None:
     async def scenario(groups: GroupCoordinator) -> None:
         groups.led.leadership(with_log(), True)
         shard = groups.shard("g")
+        shard.image.bounds = GroupBounds(groups_max=1)
         commits = [Commit("t", 0, 1)]
         shard.commit("g", -1, "", None, commits, -1, 9)
         shard.commit("g", -1, "", None, commits, -1, 9)

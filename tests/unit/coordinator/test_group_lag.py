@@ -5,9 +5,7 @@ from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
 
-import pytest
-
-from kavka_broker.coordinator.groups import group_lag, leader_offsets
+from kavka_broker.coordinator.groups import group_lag
 from kavka_broker.coordinator.groups.group_lag import AGES_MS, GroupLag
 from kavka_broker.coordinator.groups.leader_offsets import LeaderOffsets
 from kavka_broker.core.client_names import LABEL_BYTES_MAX
@@ -93,7 +91,9 @@ class Image:
 
 
 class Scene:
-    def __init__(self, offsets: dict[str, dict[str, dict[int, int]]], leader: int = OTHER) -> None:
+    def __init__(
+        self, offsets: dict[str, dict[str, dict[int, int]]], leader: int = OTHER, per_request: int = 500
+    ) -> None:
         self.peer = Leader()
         self.shards = [SimpleNamespace(image=Image(offsets), partition=SimpleNamespace(index=7))]
         topics = {topic for group in offsets.values() for topic in group}
@@ -106,7 +106,7 @@ class Scene:
         replicas: Any = SimpleNamespace(get=lambda *_: self.own)
         clock: Any = self.peer.clock
         slices = Slices()
-        leaders = LeaderOffsets(HERE, replicas, metadata, connections, slices)
+        leaders = LeaderOffsets(HERE, replicas, metadata, connections, slices, per_request)
         self.lag = GroupLag(groups, leaders, clock, slices, 15_000)
 
     def found(self) -> dict[tuple[str, ...], float]:
@@ -176,9 +176,8 @@ def test_ten_thousand_groups_are_bounded_in_series_and_bytes() -> None:
     assert ("kavka_series_omitted", ("group",), 10_000 - group_lag.SERIES_MAX) in found
 
 
-def test_many_partitions_are_asked_for_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(leader_offsets, "PARTITIONS_PER_REQUEST", 100)
-    scene = Scene({"etl": {"orders": dict.fromkeys(range(250), 1_000)}})
+def test_many_partitions_are_asked_for_some_at_a_time() -> None:
+    scene = Scene({"etl": {"orders": dict.fromkeys(range(250), 1_000)}}, per_request=100)
     scene.found()
     assert sorted(scene.peer.asked) == [(0, 50), (0, 100), (0, 100), (1, 50), (1, 100), (1, 100)]
 

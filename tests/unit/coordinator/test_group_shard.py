@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.coordinator.groups import classic_groups
 from kavka_broker.core.consumer_group.settings import MEMBERS_BYTES_MAX
-from kavka_broker.core.group import image as image_module
+from kavka_broker.core.group.image import GroupBounds
 from kavka_broker.core.group.join import Join
 from kavka_broker.core.group.offsets import Commit
 from kavka_broker.core.group.settings import LONG_NAMES_BYTES_MAX
@@ -198,12 +198,12 @@ def test_assignments_take_room_while_they_are_written() -> None:
     play(scenario)
 
 
-def test_groups_of_long_names_are_bounded_and_take_no_room_of_members(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_groups_of_long_names_are_bounded_and_take_no_room_of_members() -> None:
     """A name is a client's words of up to 32,767 characters, and a group without members is kept for a while."""
-    monkeypatch.setattr(image_module, "LONG_NAMES_BYTES_MAX", MIB)
 
     async def scenario() -> None:
         world = World(initial_rebalance_delay_ms=0)
+        world.shard.image.bounds = GroupBounds(long_names_bytes_max=MIB)
         told = Counter[ErrorCode]()
         for number in range(40):
             name, member = f"{number:030000}", f"m{number}"
@@ -250,11 +250,10 @@ def with_metadata(world: World, group_id: str, characters: int, partition: int =
     return error
 
 
-def test_long_metadata_of_offsets_takes_a_bounded_number_of_bytes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_module, "LONG_METADATA_BYTES_MAX", MIB)
-
+def test_long_metadata_of_offsets_takes_a_bounded_number_of_bytes() -> None:
     async def scenario() -> None:
         world = World()
+        world.shard.image.bounds = GroupBounds(long_metadata_bytes_max=MIB)
         told = Counter(with_metadata(world, f"g{number}", 4_096) for number in range(300))
         assert told == {ErrorCode.NONE: MIB // 4_096, ErrorCode.OFFSET_METADATA_TOO_LARGE: 300 - MIB // 4_096}
         assert with_metadata(world, "g0", 4_096) == ErrorCode.NONE, "what does not grow always fits"
@@ -268,11 +267,10 @@ def test_long_metadata_of_offsets_takes_a_bounded_number_of_bytes(monkeypatch: p
     play(scenario)
 
 
-def test_metadata_takes_room_while_it_is_written(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(image_module, "LONG_METADATA_BYTES_MAX", MIB)
-
+def test_metadata_takes_room_while_it_is_written() -> None:
     async def scenario() -> None:
         world = World()
+        world.shard.image.bounds = GroupBounds(long_metadata_bytes_max=MIB)
         world.partition.holds = True
         told = Counter(with_metadata(world, f"g{number}", 4_096) for number in range(300))
         assert told[ErrorCode.NONE] == MIB // 4_096

@@ -6,7 +6,6 @@ import pytest
 
 from kavka_broker.controller.image_replacement import become, image_of
 from kavka_broker.core.authorization.rules import Rule, RuleFilter
-from kavka_broker.core.metadata.decide import acls as decisions
 from kavka_broker.core.metadata.decide.acls import create, delete
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -72,9 +71,8 @@ def test_each_filter_hears_what_it_selects_and_a_rule_goes_once() -> None:
     assert metadata.acls.id_of(RULE) is None
 
 
-def test_a_request_deletes_only_so_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(decisions, "DELETED_MAX", 1)
-    first, second = delete(image(RULE, OTHER).acls, [EXACT, EVERY]).response
+def test_a_request_deletes_only_so_many() -> None:
+    first, second = delete(image(RULE, OTHER).acls, [EXACT, EVERY], deleted_max=1).response
     assert first == [RULE]
     assert isinstance(second, BrokerError)
     assert "Cannot remove more than 1 acls" in (second.message or "")

@@ -3,7 +3,6 @@
 import pytest
 
 from kavka_broker.core.decision import Decision
-from kavka_broker.core.metadata.decide import delegation_tokens
 from kavka_broker.core.metadata.decide.delegation_tokens import Lifetimes, NewToken, create, expire, renew, sweep
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -144,18 +143,16 @@ def test_owners_and_renewers_have_names_of_so_many_characters(role: str) -> None
     assert code_of(lambda: create(DelegationTokens(), token(257), LIFETIMES, NOW_MS)) == E.INVALID_REQUEST
 
 
-def test_there_is_a_bound_on_tokens(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delegation_tokens, "TOKENS_MAX", 1)
+def test_there_is_a_bound_on_tokens() -> None:
     tokens = made(wanted())
-    assert code_of(lambda: create(tokens, wanted("more"), LIFETIMES, NOW_MS)) == E.POLICY_VIOLATION
+    assert code_of(lambda: create(tokens, wanted("more"), LIFETIMES, NOW_MS, tokens_max=1)) == E.POLICY_VIOLATION
 
 
-def test_a_sweep_removes_what_is_over_some_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(delegation_tokens, "SWEPT_MAX", 2)
+def test_a_sweep_removes_what_is_over_some_at_a_time() -> None:
     tokens = made(*(wanted(name, lifetime_ms=100) for name in "abc"), wanted("stays"))
     assert sweep(tokens, NOW_MS + 100).records == []
     for counted in (2, 1, 0):
-        decision = sweep(tokens, NOW_MS + 101)
+        decision = sweep(tokens, NOW_MS + 101, swept_max=2)
         enact(tokens, decision)
         assert decision.response == counted
     assert list(tokens.by_id) == ["stays"]

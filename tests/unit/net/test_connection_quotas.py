@@ -14,8 +14,7 @@ from kavka_broker.core.audit.usage import Throttling, UseWindow
 from kavka_broker.core.quota.entity import IpEntity
 from kavka_broker.loop.slices import at_once
 from kavka_broker.loop.timers import Timers
-from kavka_broker.net import acceptor
-from kavka_broker.net import listener as listening
+from kavka_broker.net.acceptor import SocketAcceptor
 from kavka_broker.net.connection_quotas import ConnectionBounds, ConnectionQuotas
 from kavka_broker.net.connection_rates import RateBounds
 from kavka_broker.net.limits import Limits
@@ -214,10 +213,12 @@ def test_without_descriptors_it_tries_again_a_moment_later(monkeypatch: pytest.M
         return accept(listening)
 
     monkeypatch.setattr(socket.socket, "accept", fails_once)
-    monkeypatch.setattr(acceptor, "RETRY_SECONDS", 0.001)
 
     async def scenario() -> None:
         async with two_listeners() as ports:
+            taking = ports.listeners["A"].acceptor
+            assert isinstance(taking, SocketAcceptor)
+            taking.retry_seconds = 0.001
             await ports.served("A")
             assert not errors
 
@@ -326,11 +327,10 @@ def test_a_connection_above_the_rate_of_its_address_is_held_unheard_and_closed()
     asyncio.run(scenario())
 
 
-def test_connections_that_are_held_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(listening, "HELD_MAX", 1)
-
+def test_connections_that_are_held_are_bounded() -> None:
     async def scenario() -> None:
         async with two_listeners() as ports:
+            ports.listeners["A"].held_max = 1
             ports.quotas.rates.limit_addresses({IpEntity("127.0.0.1"): 0.0})
             held, refused = await ports.connect("A"), await ports.connect("A")
             async with asyncio.timeout(60):

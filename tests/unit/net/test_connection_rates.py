@@ -1,10 +1,8 @@
 """How fast connections may come (KIP-612): who waits, who is held and closed, and what counts where."""
 
-import pytest
-
 from kavka_broker.core.quota.entity import DEFAULT, IpEntity
 from kavka_broker.loop.slices import at_once
-from kavka_broker.net import address_rates
+from kavka_broker.net.address_rates import ADDRESSES_MAX
 from kavka_broker.net.connection_rates import ConnectionRates, RateBounds
 
 SAMPLE_MS = 1000
@@ -14,8 +12,10 @@ ADDRESS = "192.0.2.7"
 V6 = ("2001:db8::7", "2001:db8::8")
 
 
-def rates(of_broker: int = 10**9, protected: str = "", **of_listener: int) -> ConnectionRates:
-    made = ConnectionRates(protected=protected)
+def rates(
+    of_broker: int = 10**9, protected: str = "", addresses_max: int = ADDRESSES_MAX, **of_listener: int
+) -> ConnectionRates:
+    made = ConnectionRates(protected=protected, addresses_max=addresses_max)
     made.join(INSIDE)
     made.join(OUTSIDE)
     made.alter(RateBounds(of_broker, of_listener))
@@ -98,9 +98,8 @@ def test_other_limits_hold_at_once_and_what_was_measured_stays() -> None:
     assert not any(limited.admit(OUTSIDE, ADDRESS, 0) for _ in range(100))
 
 
-def test_addresses_are_bounded_and_those_beyond_share_a_rate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address_rates, "ADDRESSES_MAX", 3)
-    limited = rates()
+def test_addresses_are_bounded_and_those_beyond_share_a_rate() -> None:
+    limited = rates(addresses_max=3)
     limited.limit_addresses({IpEntity(DEFAULT): 1.0})
     for number in range(3):
         limited.admit(OUTSIDE, f"192.0.2.{number}", 0)
@@ -145,9 +144,8 @@ def test_an_observed_rate_is_resolved_among_those_in_force() -> None:
     assert observed(watched, 1000) == {}
 
 
-def test_addresses_under_an_observed_rate_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address_rates, "ADDRESSES_MAX", 3)
-    watched = rates()
+def test_addresses_under_an_observed_rate_are_bounded() -> None:
+    watched = rates(addresses_max=3)
     watched.limit_addresses({}, {IpEntity(DEFAULT): 1.0})
     for number in range(100):
         watched.admit(OUTSIDE, f"192.0.2.{number}", 0)
@@ -155,9 +153,8 @@ def test_addresses_under_an_observed_rate_are_bounded(monkeypatch: pytest.Monkey
     assert line.shares == 4
 
 
-def test_addresses_may_be_forgotten_while_they_are_counted(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(address_rates, "ADDRESSES_MAX", 100)
-    watched = rates()
+def test_addresses_may_be_forgotten_while_they_are_counted() -> None:
+    watched = rates(addresses_max=100)
     watched.limit_addresses({}, {IpEntity(DEFAULT): 1.0})
     for number in range(100):
         watched.admit(INSIDE, f"192.0.2.{number}", 0)

@@ -14,9 +14,8 @@ from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.quota.entity import Entity, IpEntity
 from kavka_broker.core.quota.rate import SampleWindow
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.quotas import callback_runner as calls_module
 from kavka_broker.quotas.callback import ClientQuotaCallback, Cluster
-from kavka_broker.quotas.callback_runner import QuotaCalls
+from kavka_broker.quotas.callback_runner import BOUNDS, CallBounds, QuotaCalls
 from kavka_broker.quotas.client_quotas import ClientQuotas, Limits
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.quota_callback import KEY, load
@@ -39,10 +38,10 @@ def on_a_loop(test: Callable[..., Coroutine[object, object, None]]) -> Callable[
 
 @asynccontextmanager
 async def called(
-    callback: ClientQuotaCallback, limits: Mapping[Entity | IpEntity, float]
+    callback: ClientQuotaCallback, limits: Mapping[Entity | IpEntity, float], bounds: CallBounds = BOUNDS
 ) -> AsyncIterator[ClientQuotas]:
     """Quotas that ask this callback, with producers' limits in the metadata."""
-    calls = QuotaCalls(callback, asyncio.get_running_loop(), SystemClock())
+    calls = QuotaCalls(callback, asyncio.get_running_loop(), SystemClock(), bounds)
     quotas = ClientQuotas(SampleWindow(), calls=calls)
     quotas.update({"producer_byte_rate": dict(limits)})
     calls.start()
@@ -211,10 +210,9 @@ async def test_a_failure_is_counted_and_leaves_kafkas_own_rule(broken: Fixed) ->
 
 
 @on_a_loop
-async def test_a_failed_question_is_put_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls_module, "RETRY_SECONDS", 0)
+async def test_a_failed_question_is_put_again() -> None:
     broken = Broken(limit=None)
-    async with called(broken, {ALICE: 1000.0}) as quotas:
+    async with called(broken, {ALICE: 1000.0}, CallBounds(retry_seconds=0.0)) as quotas:
         await asked(quotas, "alice", "etl")
         broken.is_broken = False
         await until(lambda: quotas.produce("alice", "etl", 100_000, 0) == 0)
@@ -234,12 +232,9 @@ async def test_an_answer_holds_while_later_questions_fail() -> None:
 
 @pytest.mark.parametrize("by_cluster", [False, True])
 @on_a_loop
-async def test_limits_that_change_by_themselves_are_asked_for_again(
-    monkeypatch: pytest.MonkeyPatch, *, by_cluster: bool
-) -> None:
-    monkeypatch.setattr(calls_module, "RESET_ASKED_MS", 0)
+async def test_limits_that_change_by_themselves_are_asked_for_again(*, by_cluster: bool) -> None:
     fixed = Fixed()
-    async with called(fixed, {}) as quotas:
+    async with called(fixed, {}, CallBounds(reset_asked_ms=0)) as quotas:
         await asked(quotas, "alice", "etl")
         assert quotas.produce("alice", "etl", 12_000, 0) == 2000
         fixed.limit = None
@@ -253,9 +248,8 @@ async def test_limits_that_change_by_themselves_are_asked_for_again(
 
 
 @on_a_loop
-async def test_clients_beyond_the_bound_are_under_kafkas_own_rule(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(calls_module, "ANSWERS_MAX", 2)
-    async with called(Fixed(limit=None), {ALICE: 1000.0}) as quotas:
+async def test_clients_beyond_the_bound_are_under_kafkas_own_rule() -> None:
+    async with called(Fixed(limit=None), {ALICE: 1000.0}, CallBounds(answers_max=2)) as quotas:
         for client_id in ("a", "b"):
             await asked(quotas, "alice", client_id)
         await asked(quotas, "alice", "c")

@@ -5,8 +5,6 @@ import threading
 from collections.abc import Awaitable, Callable, Coroutine
 from typing import Any
 
-import pytest
-
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -114,11 +112,11 @@ def test_no_more_than_a_few_syncs_run_at_once_and_each_log_has_its_turn() -> Non
     play(scenario)
 
 
-def test_who_comes_as_the_last_worker_leaves_is_synced(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_comes_as_the_last_worker_leaves_is_synced() -> None:
     """Its task is over then, and the loop has not said so yet."""
-    monkeypatch.setattr(log_syncs, "SYNCS_PER_DIRECTORY_MAX", 1)
 
     async def scenario(here: Here) -> None:
+        here.syncs = LogSyncs(here.crashes.append, per_directory_max=1)
         here.may_sync.set()
         first, other = here.partition(0), here.partition(1)
         waiting = list[asyncio.Future[None]]()

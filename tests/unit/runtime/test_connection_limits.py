@@ -2,7 +2,6 @@
 
 import asyncio
 import socket
-from typing import Any
 
 import pytest
 
@@ -10,7 +9,6 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.quota.entity import DEFAULT, IpEntity
 from kavka_broker.loop.timers import Timers
 from kavka_broker.net.connection_quotas import ConnectionQuotas
-from kavka_broker.runtime import connection_limits
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.connection_limits import Bounding, bounds_of
 
@@ -42,16 +40,13 @@ def test_addresses_are_compared_as_the_kernel_writes_them() -> None:
     assert bounds.per_address == {"10.0.0.1": 5, "2001:db8::1": 6, "::1": 7}
 
 
-def test_hosts_are_resolved_and_asked_for_again_where_they_could_not(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
-    monkeypatch.setattr(connection_limits, "ASK_AGAIN_MS", 1)
-    answers = [
-        [(socket.AF_INET, 1, 6, "", ("10.0.0.8", 0)), (socket.AF_INET6, 1, 6, "", ("fd00::8", 0, 0, 0))],
+def test_hosts_are_resolved_and_asked_for_again_where_they_could_not(caplog: pytest.LogCaptureFixture) -> None:
+    answers: list[tuple[str, ...] | OSError] = [
+        ("10.0.0.8", "fd00::8"),
         socket.gaierror(socket.EAI_AGAIN, "Temporary failure in name resolution"),
     ]
 
-    async def getaddrinfo(host: str, *_: Any, **__: Any) -> Any:
+    async def look_up(host: str) -> tuple[str, ...]:
         assert host == "backup.example.org"
         answer = answers.pop()
         if isinstance(answer, OSError):
@@ -60,9 +55,8 @@ def test_hosts_are_resolved_and_asked_for_again_where_they_could_not(
 
     async def scenario() -> None:
         loop, clock = asyncio.get_running_loop(), SystemClock()
-        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
         quotas = ConnectionQuotas()
-        one = Bounding(quotas, Timers(clock, loop))
+        one = Bounding(quotas, Timers(clock, loop), look_up, ask_again_ms=1)
         one.follow(config(max_connections_per_ip_overrides="backup.example.org:2,10.0.0.1:3"))
         assert quotas.bounds.per_address == {"10.0.0.1": 3}
         async with asyncio.timeout(60):
@@ -75,18 +69,18 @@ def test_hosts_are_resolved_and_asked_for_again_where_they_could_not(
 
 
 def test_a_name_that_cannot_be_one_does_not_keep_the_others_from_being_resolved(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    async def getaddrinfo(host: str, *_: Any, **__: Any) -> Any:
+    async def look_up(host: str) -> tuple[str, ...]:
         if host == "a..b":
             raise UnicodeError("label empty or too long")
-        return [(socket.AF_INET, 1, 6, "", ("10.0.0.8", 0))]
+        return ("10.0.0.8",)
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
         quotas = ConnectionQuotas()
-        Bounding(quotas, Timers(SystemClock(), loop)).follow(config(max_connections_per_ip_overrides="a..b:5,good:1"))
+        one = Bounding(quotas, Timers(SystemClock(), loop), look_up)
+        one.follow(config(max_connections_per_ip_overrides="a..b:5,good:1"))
         async with asyncio.timeout(60):
             while not quotas.bounds.per_address:
                 await asyncio.sleep(0)
@@ -96,17 +90,16 @@ def test_a_name_that_cannot_be_one_does_not_keep_the_others_from_being_resolved(
     assert [record.getMessage() for record in caplog.records] == ["host.unresolved"]
 
 
-def test_a_quota_of_a_host_is_of_its_addresses(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_quota_of_a_host_is_of_its_addresses() -> None:
     """Apache Kafka takes names of hosts as well as addresses."""
 
-    async def getaddrinfo(*_: Any, **__: Any) -> Any:
-        return [(socket.AF_INET, 1, 6, "", (address, 0)) for address in ("10.0.0.8", "10.0.0.9")]
+    async def look_up(_: str) -> tuple[str, ...]:
+        return "10.0.0.8", "10.0.0.9"
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
-        monkeypatch.setattr(loop, "getaddrinfo", getaddrinfo)
         quotas = ConnectionQuotas()
-        one = Bounding(quotas, Timers(SystemClock(), loop))
+        one = Bounding(quotas, Timers(SystemClock(), loop), look_up)
         one.limit_addresses({IpEntity("good"): 5.0, IpEntity("10.0.0.9"): 6.0, IpEntity(DEFAULT): 7.0}, {})
         assert quotas.rates.limit_of("10.0.0.8") == (IpEntity(DEFAULT), 7.0), "the name is not known yet"
         async with asyncio.timeout(60):

@@ -18,7 +18,7 @@ from kavka_broker.runtime.addresses import StartError
 from kavka_broker.runtime.clock import SystemClock
 from kavka_broker.runtime.environment import REAL
 from kavka_broker.runtime.metrics import listener_samples
-from kavka_broker.runtime.token_signers import BYTES_MAX, TokenSigners, fetch
+from kavka_broker.runtime.token_signers import BYTES_MAX, UNKNOWN_SECONDS_MIN, TokenSigners, fetch
 from tests.support.in_process import running
 from tests.support.pages import dripping, serving
 from tests.support.tokens import Issuer
@@ -60,13 +60,17 @@ class Server:
 
 
 def play(
-    server: Callable[[str], bytes], check: Callable[[TokenJudge], object], refresh_ms: int, url: str = URL
+    server: Callable[[str], bytes],
+    check: Callable[[TokenJudge], object],
+    refresh_ms: int,
+    url: str = URL,
+    unknown_seconds_min: float = UNKNOWN_SECONDS_MIN,
 ) -> None:
     """Run with a server until something has been checked."""
 
     async def run() -> None:
         judge = TokenJudge(TokenSettings(url, refresh_ms=refresh_ms, retry_ms=1, retry_ms_max=2))
-        signers = TokenSigners(judge, REAL.clock, server)
+        signers = TokenSigners(judge, REAL.clock, server, unknown_seconds_min)
         await signers.start()
         await signers.first_read()
         try:
@@ -181,12 +185,9 @@ def test_a_stop_ends_it_also_in_the_turn_in_which_a_key_lacks(issuers: list[Issu
     asyncio.run(run())
 
 
-def test_a_token_by_a_new_key_has_the_server_asked_before_its_time(
-    issuers: list[Issuer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_token_by_a_new_key_has_the_server_asked_before_its_time(issuers: list[Issuer]) -> None:
     old, new = issuers
     server = Server(old.key_set())
-    monkeypatch.setattr(token_signers, "UNKNOWN_SECONDS_MIN", 0.0)
 
     async def check(judge: TokenJudge) -> None:
         server.answer = old.key_set(new)
@@ -194,14 +195,11 @@ def test_a_token_by_a_new_key_has_the_server_asked_before_its_time(
         await until(lambda: len(judge.keys) == 2)
         assert user(judge, new) == user(judge, old) == "alice"
 
-    play(server, check, refresh_ms=3_600_000)
+    play(server, check, refresh_ms=3_600_000, unknown_seconds_min=0.0)
 
 
-def test_tokens_of_strangers_do_not_have_it_asked_all_the_time(
-    issuers: list[Issuer], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_tokens_of_strangers_do_not_have_it_asked_all_the_time(issuers: list[Issuer]) -> None:
     server = Server(issuers[0].key_set())
-    monkeypatch.setattr(token_signers, "UNKNOWN_SECONDS_MIN", 3600.0)  # openssl may take seconds for each token
 
     async def check(judge: TokenJudge) -> None:
         for _ in range(5):
@@ -209,7 +207,8 @@ def test_tokens_of_strangers_do_not_have_it_asked_all_the_time(
             await turns()
         assert server.asked == 1
 
-    play(server, check, refresh_ms=3_600_000)
+    # openssl may take seconds for each token
+    play(server, check, refresh_ms=3_600_000, unknown_seconds_min=3600.0)
 
 
 def test_a_file_is_read_with_a_bound_and_has_to_be_there(issuers: list[Issuer], tmp_path: Path) -> None:

@@ -1,11 +1,9 @@
 """What a scrape sees of pushes."""
 
-import pytest
-
 from kavka_broker.core.client_names import LABEL_BYTES_MAX
 from kavka_broker.core.telemetry import series as bounds
 from kavka_broker.core.telemetry.otlp import Kind, Point, Pushed
-from kavka_broker.core.telemetry.series import OTHER, AllSeries, Source, gathered, source
+from kavka_broker.core.telemetry.series import OTHER, TOTALS_MAX, AllSeries, Source, gathered, source
 
 APP = Source("app", "java/4.3")
 ONE, TWO = b"\1" * 16, b"\2" * 16
@@ -23,8 +21,8 @@ def total(value: float, identity: bytes = b"") -> Point:
 class Kept:
     """Series, and the pushes into them."""
 
-    def __init__(self, series_max: int = 100, per_client_max: int = 10) -> None:
-        self.series = AllSeries(series_max, per_client_max)
+    def __init__(self, series_max: int = 100, per_client_max: int = 10, totals_max: int = TOTALS_MAX) -> None:
+        self.series = AllSeries(series_max, per_client_max, totals_max)
         self.now_ms = 0
 
     def take(self, *points: Point, instance: bytes = ONE, client: Source = APP) -> None:
@@ -93,9 +91,8 @@ def test_totals_count_by_what_they_have_grown() -> None:
     assert kept.values() == {("app", "m"): 35}, "it began again at 0"
 
 
-def test_a_total_that_was_forgotten_is_not_counted_twice(monkeypatch: pytest.MonkeyPatch) -> None:
-    kept = Kept()
-    monkeypatch.setattr(bounds, "TOTALS_MAX", 2)
+def test_a_total_that_was_forgotten_is_not_counted_twice() -> None:
+    kept = Kept(totals_max=2)
     for identity in (b"1", b"2", b"3"):
         kept.take(total(100, identity))
     kept.take(total(101, b"1"))

@@ -23,7 +23,8 @@ NAMES_MAX: Final = 100_000
 class DeletedTopics:
     """The topic deletions that this broker has replayed. `number` is that of the latest."""
 
-    def __init__(self, topics: Topics) -> None:
+    def __init__(self, topics: Topics, names_max: int = NAMES_MAX) -> None:
+        self._names_max = names_max
         self.number = 0
         self.changes = 0  # how often topics have come, gone, or got more partitions
         self.topics = topics
@@ -56,7 +57,7 @@ class DeletedTopics:
             return
         self._removed.pop(name, None)
         self._removed[name] = self.number
-        if len(self._removed) > NAMES_MAX:
+        if len(self._removed) > self._names_max:
             del self._removed[next(iter(self._removed))]
 
     def is_former(self, name: str, topic_id: bytes) -> bool:

@@ -40,13 +40,20 @@ class LeaderOffsets:
     """Offsets of partitions, by their leaders."""
 
     def __init__(
-        self, node_id: int, partitions: HostedPartitions, metadata: Metadata, connections: Connections, slices: Slices
+        self,
+        node_id: int,
+        partitions: HostedPartitions,
+        metadata: Metadata,
+        connections: Connections,
+        slices: Slices,
+        per_request: int = PARTITIONS_PER_REQUEST,
     ) -> None:
         self._node_id = node_id
         self._partitions = partitions
         self._metadata = metadata
         self._connections = connections
         self.slices = slices
+        self._per_request = per_request
 
     def close(self) -> None:
         self._connections.close()
@@ -118,8 +125,8 @@ class LeaderOffsets:
         if peer is None:
             return found
         try:
-            for start in range(0, len(places), PARTITIONS_PER_REQUEST):
-                request = request_of(places[start : start + PARTITIONS_PER_REQUEST], timestamp, level)
+            for start in range(0, len(places), self._per_request):
+                request = request_of(places[start : start + self._per_request], timestamp, level)
                 answer = await peer.ask(request, ListOffsetsResponse, timeout_ms=ASK_MS_MAX)
                 for topic in answer.topics:
                     for told in topic.partitions:

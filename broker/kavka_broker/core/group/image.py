@@ -6,6 +6,7 @@ soft state and write down where they are.
 """
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.core.consumer_group.records import KEYS as CONSUMER_GROUP_KEYS
@@ -43,10 +44,23 @@ CLASSIC, CONSUMER, SHARE, STREAMS = "classic", "consumer", "share", "streams"
 """Types of groups, as ListGroups names them."""
 
 
+@dataclass(frozen=True, slots=True)
+class GroupBounds:
+    """What the groups of one partition may take."""
+
+    groups_max: int = GROUPS_PER_PARTITION_MAX
+    long_names_bytes_max: int = LONG_NAMES_BYTES_MAX
+    long_metadata_bytes_max: int = LONG_METADATA_BYTES_MAX
+
+
+BOUNDS: Final = GroupBounds()
+
+
 class GroupImage:
     """Groups and offsets by group id. A group with offsets and no record only commits (a simple one)."""
 
-    def __init__(self) -> None:
+    def __init__(self, bounds: GroupBounds = BOUNDS) -> None:
+        self.bounds = bounds
         self.groups: dict[str, ClassicGroup] = {}
         self.consumer_groups: dict[str, ConsumerGroup] = {}  # of the new protocol; none of them is in `groups`
         self.share_groups: dict[str, ShareGroup] = {}  # none of them is in the two others
@@ -69,7 +83,7 @@ class GroupImage:
     def metadata_room_bytes(self) -> int:
         """What long metadata of offsets may grow by."""
         taken = self._metadata_bytes + self.staged.metadata_bytes + self.writing_metadata_bytes
-        return max(0, LONG_METADATA_BYTES_MAX - taken)
+        return max(0, self.bounds.long_metadata_bytes_max - taken)
 
     @staticmethod
     def type_of(group: AnyGroup) -> str:
@@ -111,12 +125,13 @@ class GroupImage:
     def check_room(self, group_id: str) -> None:
         """Check that one group more may be made. Raises BrokerError."""
         newer = len(self.consumer_groups) + len(self.share_groups) + len(self.streams_groups)
-        if len(self.groups) + newer >= GROUPS_PER_PARTITION_MAX:
-            problem = f"group {group_id} would be one more than the {GROUPS_PER_PARTITION_MAX} of its partition"
+        bounds = self.bounds
+        if len(self.groups) + newer >= bounds.groups_max:
+            problem = f"group {group_id} would be one more than the {bounds.groups_max} of its partition"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
         taken = self._names_bytes + self.staged.names_bytes
-        if (size_bytes := name_bytes(group_id)) and size_bytes + taken > LONG_NAMES_BYTES_MAX:
-            problem = f"long names of groups take the {LONG_NAMES_BYTES_MAX} bytes that they may take"
+        if (size_bytes := name_bytes(group_id)) and size_bytes + taken > bounds.long_names_bytes_max:
+            problem = f"long names of groups take the {bounds.long_names_bytes_max} bytes that they may take"
             raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
 
     def count(self, group: ClassicGroup) -> None:

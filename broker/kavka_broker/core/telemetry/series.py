@@ -70,11 +70,17 @@ class Series:
 class AllSeries:
     """The series of this broker."""
 
-    def __init__(self, series_max: int = SERIES_MAX, per_client_max: int = METRICS_PER_CLIENT_MAX) -> None:
+    def __init__(
+        self,
+        series_max: int = SERIES_MAX,
+        per_client_max: int = METRICS_PER_CLIENT_MAX,
+        totals_max: int = TOTALS_MAX,
+    ) -> None:
         assert series_max >= 1, series_max
         assert per_client_max >= 1, per_client_max
         self._series_max = series_max
         self._per_client_max = per_client_max
+        self._totals_max = totals_max
         self.series: dict[Key, Series] = {}
         self._per_client: Counter[Source] = Counter()
         self._totals: OrderedDict[tuple[bytes, str, int], float] = OrderedDict()
@@ -148,9 +154,9 @@ class AllSeries:
         key = (instance_id, point.metric, crc32c(point.identity))
         last = self._totals.pop(key, None)
         self._totals[key] = point.value
-        if len(self._totals) > TOTALS_MAX:
+        if len(self._totals) > self._totals_max:
             self._totals.popitem(last=False)
-        assert len(self._totals) <= TOTALS_MAX, len(self._totals)
+        assert len(self._totals) <= self._totals_max, len(self._totals)
         if last is None:
             return 0.0
         return point.value - last if point.value >= last else point.value

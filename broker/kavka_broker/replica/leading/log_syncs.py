@@ -31,8 +31,11 @@ RETRY_S: Final = 0.1
 class LogSyncs:
     """Partitions whose logs wait for a sync, in a line for each log directory."""
 
-    def __init__(self, crash: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, crash: Callable[[BaseException], None], per_directory_max: int = SYNCS_PER_DIRECTORY_MAX
+    ) -> None:
         self._crash = crash
+        self._per_directory_max = per_directory_max
         self.lines: dict[str, Line] = {}
 
     def soon(self, partition: "Partition") -> None:
@@ -40,7 +43,7 @@ class LogSyncs:
         directory = os.path.dirname(partition.log.directory)
         line = self.lines.get(directory)
         if line is None:
-            line = self.lines[directory] = Line(self._crash)
+            line = self.lines[directory] = Line(self._crash, self._per_directory_max)
         line.add(partition)
 
     async def stop(self) -> None:
@@ -51,8 +54,9 @@ class LogSyncs:
 class Line:
     """Partitions of one directory that wait for a sync, in the order in which they came."""
 
-    def __init__(self, crash: Callable[[BaseException], None]) -> None:
+    def __init__(self, crash: Callable[[BaseException], None], workers_max: int) -> None:
         self._crash = crash
+        self._workers_max = workers_max
         self._known: dict[Partition, None] = {}  # partitions that wait, or are synced just now
         self._waiting: deque[Partition] = deque()
         self.workers: dict[asyncio.Task[None], None] = {}
@@ -66,7 +70,7 @@ class Line:
         self._employ()
 
     def _employ(self) -> None:
-        if self._waiting and len(self.workers) < SYNCS_PER_DIRECTORY_MAX:
+        if self._waiting and len(self.workers) < self._workers_max:
             worker = asyncio.get_running_loop().create_task(self._work(), name="log syncs")
             self.workers[worker] = None
             watch(worker, self._crash, forget=self.workers.pop, then=self._employ)

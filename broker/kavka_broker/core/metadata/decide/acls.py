@@ -64,15 +64,17 @@ def problem_with(rule: Rule) -> BrokerError | None:
     return None
 
 
-def delete(acls: Acls, filters: Sequence[RuleFilter]) -> Decision[list[list[Rule] | BrokerError]]:
+def delete(
+    acls: Acls, filters: Sequence[RuleFilter], deleted_max: int = DELETED_MAX
+) -> Decision[list[list[Rule] | BrokerError]]:
     """Delete the rules that filters select; the answer has those of each filter, or its refusal."""
     gone: dict[bytes, Message] = {}
     answers: list[list[Rule] | BrokerError] = []
     for wanted in filters:
         found = selected(acls, wanted)
         more = {rule_id: RemoveAccessControlEntryRecord(rule_id) for rule_id, _ in found}
-        if len(gone | more) > DELETED_MAX:
-            answers.append(_invalid(f"Cannot remove more than {DELETED_MAX} acls in a single delete operation."))
+        if len(gone | more) > deleted_max:
+            answers.append(_invalid(f"Cannot remove more than {deleted_max} acls in a single delete operation."))
             continue
         gone |= more
         answers.append([rule for _, rule in found])

@@ -46,7 +46,9 @@ class NewToken(NamedTuple):
     lifetime_ms: int
 
 
-def create(tokens: DelegationTokens, wanted: NewToken, lifetimes: Lifetimes, now_ms: int) -> Decision[DelegationToken]:
+def create(
+    tokens: DelegationTokens, wanted: NewToken, lifetimes: Lifetimes, now_ms: int, tokens_max: int = TOKENS_MAX
+) -> Decision[DelegationToken]:
     """Make a token. Raises INVALID_PRINCIPAL_TYPE, INVALID_REQUEST, POLICY_VIOLATION."""
     for principal in (wanted.owner, *wanted.renewers):
         kind, _, name = principal.partition(":")
@@ -55,8 +57,8 @@ def create(tokens: DelegationTokens, wanted: NewToken, lifetimes: Lifetimes, now
         if len(name) > NAME_CHARACTERS_MAX:
             words = f"{shortened(name)} has more than {NAME_CHARACTERS_MAX} characters"
             raise BrokerError(ErrorCode.INVALID_REQUEST, words)
-    if len(tokens) >= TOKENS_MAX:
-        raise BrokerError(ErrorCode.POLICY_VIOLATION, f"there are {TOKENS_MAX} delegation tokens")
+    if len(tokens) >= tokens_max:
+        raise BrokerError(ErrorCode.POLICY_VIOLATION, f"there are {tokens_max} delegation tokens")
     assert tokens.of(wanted.token_id) is None, "an id was drawn twice"
     max_ms = _later(now_ms, lifetimes.max_ms, wanted.lifetime_ms)
     expires_ms = min(max_ms, _later(now_ms, lifetimes.renewal_ms))
@@ -94,9 +96,9 @@ def expire(
     return Decision([token._replace(expires_ms=expires_ms).record()], expires_ms)
 
 
-def sweep(tokens: DelegationTokens, now_ms: int) -> Decision[int]:
-    """Remove tokens that are over; the answer is how many."""
-    over = islice((token_id for token_id, token in tokens.by_id.items() if token.is_over(now_ms)), SWEPT_MAX)
+def sweep(tokens: DelegationTokens, now_ms: int, swept_max: int = SWEPT_MAX) -> Decision[int]:
+    """Remove tokens that are over, so many at most; the answer is how many."""
+    over = islice((token_id for token_id, token in tokens.by_id.items() if token.is_over(now_ms)), swept_max)
     records = [RemoveDelegationTokenRecord(token_id) for token_id in over]
     return Decision(records, len(records))
 
