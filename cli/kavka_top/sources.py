@@ -38,7 +38,9 @@ class ClusterSource:
         urls: Sequence[str] = (),
         connect: Callable[[str], Onlooker] = Onlooker,
         read: Callable[[str], Page | None] = fetch_page,
+        partitions_max: int = PARTITIONS_MAX,
     ) -> None:
+        self._partitions_max = partitions_max
         self._name, self._bootstrap, self._urls = name, bootstrap, tuple(urls)
         self._connect, self._read = connect, read
         self._admin: Onlooker | None = None
@@ -66,8 +68,8 @@ class ClusterSource:
     def _look(self, admin: Onlooker, members: Members) -> Look:
         pages = read_pages(self._urls, self._read)
         partitions = members.partitions
-        if is_too_many := len(partitions) > PARTITIONS_MAX:
-            self._refused.append(f"ends of logs are not asked for of more than {PARTITIONS_MAX} partitions")
+        if is_too_many := len(partitions) > self._partitions_max:
+            self._refused.append(f"ends of logs are not asked for of more than {self._partitions_max} partitions")
         ends = None if is_too_many else self._told(partial(admin.ends, partitions))
         return Look(
             at_s=time.monotonic(),

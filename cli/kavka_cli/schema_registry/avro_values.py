@@ -32,7 +32,7 @@ class TooMuchError(ValueError):
     """A value that is too large to be shown."""
 
 
-def avro_reader(schema: Schema) -> Callable[[bytes], Any]:
+def avro_reader(schema: Schema, parts_max: int = PARTS_MAX) -> Callable[[bytes], Any]:
     """Make the function that reads a value. Raises AvroException for what is no schema, and TooMuchError."""
     size = len(schema.text) + sum(len(reference.text) for reference in schema.references)
     if size > SCHEMA_CHARACTERS_MAX:
@@ -45,7 +45,7 @@ def avro_reader(schema: Schema) -> Callable[[bytes], Any]:
         return bytes  # Confluent's serializer for Java writes bytes alone as they are, without their length
 
     def read(payload: bytes) -> Any:
-        return _Reader(parsed).read(_Decoder(BytesIO(payload)))
+        return _Reader(parsed, parts_max).read(_Decoder(BytesIO(payload)))
 
     return read
 
@@ -57,16 +57,17 @@ def _parse(text: str, names: Any) -> Any:
 class _Reader(avro.io.DatumReader):
     """Reads one value, as far as the bounds allow."""
 
-    def __init__(self, schema: Any) -> None:
+    def __init__(self, schema: Any, parts_max: int) -> None:
         super().__init__(schema, schema)
+        self._parts_max = parts_max
         self._parts = 0
         self._deadline = time.monotonic() + SECONDS_MAX
 
     def read_data(self, writers_schema: Any, readers_schema: Any, decoder: Any) -> object:
         """Read a part of the value. Raises TooMuchError."""
         self._parts += 1
-        if self._parts > PARTS_MAX:
-            raise TooMuchError(f"it has more than {PARTS_MAX:,} values")
+        if self._parts > self._parts_max:
+            raise TooMuchError(f"it has more than {self._parts_max:,} values")
         if self._parts % PARTS_PER_LOOK == 0 and time.monotonic() > self._deadline:
             raise TooMuchError(f"it takes longer than {SECONDS_MAX:.0f} s")
         return super().read_data(writers_schema, readers_schema, decoder)

@@ -63,7 +63,14 @@ class Schema:
 class RegistryClient:
     """The registry at a URL, which may hold a user and a password. Raises RegistryError for what is no such URL."""
 
-    def __init__(self, url: str, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        url: str,
+        clock: Callable[[], float] = time.monotonic,
+        open_url: Callable[..., Any] | None = None,
+        answer_seconds_max: float = ANSWER_SECONDS_MAX,
+        answer_bytes_max: int = ANSWER_BYTES_MAX,
+    ) -> None:
         parts = _parts(url)
         host = parts.netloc.rpartition("@")[2]
         self.url = urlunsplit((parts.scheme, host, parts.path.rstrip("/"), "", ""))
@@ -71,14 +78,16 @@ class RegistryClient:
         if parts.username is not None:
             login = f"{unquote(parts.username)}:{unquote(parts.password or '')}"
             self._headers["Authorization"] = f"Basic {base64.b64encode(login.encode()).decode()}"
-        self._opener = urllib.request.build_opener(_NoRedirects)
+        self._open_url = open_url or urllib.request.build_opener(_NoRedirects).open
+        self._answer_seconds_max = answer_seconds_max
+        self._answer_bytes_max = answer_bytes_max
         self._clock = clock
         self._failure: tuple[float, str] | None = None  # until when the registry is left alone, and why
 
     def schema(self, schema_id: int) -> Schema:
         """Fetch a schema, and those that it names, all within one time. Raises RegistryError."""
         try:
-            return in_time(lambda: self._schema(schema_id), ANSWER_SECONDS_MAX)
+            return in_time(lambda: self._schema(schema_id), self._answer_seconds_max)
         except TimeoutError as error:
             raise self._failed(f"{self.url} does not answer: {error}") from None
 
@@ -121,8 +130,8 @@ class RegistryClient:
             raise self._failed(words) if error.code in OF_THE_REGISTRY else SchemaError(f"{words} to {what}") from None
         except (OSError, http.client.HTTPException, ValueError) as error:
             raise self._failed(f"{self.url} does not answer: {getattr(error, 'reason', error)}") from None
-        if len(body) > ANSWER_BYTES_MAX:
-            raise SchemaError(f"{self.url}: {what} is larger than {ANSWER_BYTES_MAX >> 20} MiB")
+        if len(body) > self._answer_bytes_max:
+            raise SchemaError(f"{self.url}: {what} is larger than {self._answer_bytes_max >> 20} MiB")
         try:
             found = json.loads(body)
         except (ValueError, RecursionError):
@@ -133,8 +142,8 @@ class RegistryClient:
 
     def _fetch(self, path: str) -> bytes:
         request = urllib.request.Request(self.url + path, headers=self._headers)  # noqa: S310 - the scheme is checked
-        with self._opener.open(request, timeout=TIMEOUT_SECONDS) as answer:
-            body: bytes = answer.read(ANSWER_BYTES_MAX + 1)
+        with self._open_url(request, timeout=TIMEOUT_SECONDS) as answer:
+            body: bytes = answer.read(self._answer_bytes_max + 1)
             return body
 
     def _failed(self, words: str) -> RegistryError:

@@ -35,15 +35,15 @@ Document = dict[str, Any]
 Links = Mapping[str, Sequence[str]]
 
 
-def sheet_document(sheet: Sheet, title: str, links: Links | None = None) -> Document:
-    """Return a sheet; `links` are the places on the page that rows lead to, by their keys."""
+def sheet_document(sheet: Sheet, title: str, links: Links | None = None, rows_max: int = ROWS_MAX) -> Document:
+    """Return a sheet with so many rows at most; `links` are the places on the page that rows lead to, by their keys."""
     rows = arranged(sheet, Order(sheet.sort))
     return {
         "name": sheet.name,
         "title": title,
         "columns": [_column(sheet.name, column) for column in sheet.columns],
-        "rows": [_row(sheet, row, links or {}) for row in rows[:ROWS_MAX]],
-        "omitted": max(0, len(rows) - ROWS_MAX),
+        "rows": [_row(sheet, row, links or {}) for row in rows[:rows_max]],
+        "omitted": max(0, len(rows) - rows_max),
         "sort": sheet.sort,
         "note": sheet.note,
     }

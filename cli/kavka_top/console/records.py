@@ -123,6 +123,8 @@ class Search:
     decoder: Decoder | None = None
     scanned: int = 0
     scanned_bytes: int = 0
+    scanned_max: int = SCANNED_MAX
+    bytes_max: int = SCANNED_BYTES_MAX
     _matched: Counter[int] = field(default_factory=Counter)
     _found: Found = field(default_factory=list)
 
@@ -151,9 +153,9 @@ class Search:
     @property
     def bound(self) -> str:
         """The bound that ends the search, by its name; empty where it may go on."""
-        if self.scanned >= SCANNED_MAX:
+        if self.scanned >= self.scanned_max:
             return "scanned"
-        return "bytes" if self.scanned_bytes >= SCANNED_BYTES_MAX else ""
+        return "bytes" if self.scanned_bytes >= self.bytes_max else ""
 
     def found(self) -> Found:
         """The records that are found so far, for `forget`."""
@@ -256,6 +258,7 @@ class Reader:
     client: Any
     search: Search
     is_late: Callable[[], bool]
+    window_records: int = WINDOW_RECORDS
 
     def read_from(self, ends: Mapping[Any, int]) -> str:
         """Read from where the query begins; returns why it ended."""
@@ -270,12 +273,12 @@ class Reader:
         query, search = self.search.query, self.search
         first = begin_offsets(self.client, ends, begin_ms=0)
         lows = dict(ends)
-        size = WINDOW_RECORDS
+        size = self.window_records
         while True:
             left = [at for at, low in lows.items() if low > first[at] and search.found_in(at.partition) < query.count]
             if not left:
                 return "count" if search.is_full else "end"
-            size = max(1, min(size, (SCANNED_MAX - search.scanned) // len(left)))
+            size = max(1, min(size, (search.scanned_max - search.scanned) // len(left)))
             spans = {at: (max(first[at], lows[at] - size), lows[at]) for at in left}
             found = search.found()
             ended = self._read(spans, ends_full=False)

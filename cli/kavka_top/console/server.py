@@ -37,7 +37,7 @@ from kavka_top.console.quota_resources import OtherDiffError, RefusedEditError, 
 from kavka_top.console.records import BadQueryError, query_of, read_records
 from kavka_top.console.rolls import roll_view, unknown_roll
 from kavka_top.console.views import CLUSTERS, ROLL, cluster_view, clusters_view
-from kavka_top.console.watch import Watch
+from kavka_top.console.watch import LATE_SECONDS, Watch
 from kavka_top.sources import ClusterSource, Source
 
 T = TypeVar("T")
@@ -74,6 +74,11 @@ class Console:
     layouts: Mapping[str, Layout] = field(default_factory=dict)
     writable: bool = False
     answers: Sequence[AuditAnswers] = ()
+    read: Callable[..., Document] = read_records
+    subscribers_max: int = SUBSCRIBERS_MAX
+    questions_at_once_max: int = QUESTIONS_AT_ONCE_MAX
+    heartbeat_seconds: float = HEARTBEAT_SECONDS
+    late_seconds: float = LATE_SECONDS
     token: str = field(init=False)
     """What a change needs; empty where nothing may be changed."""
     watches: dict[str, Watch] = field(init=False)
@@ -83,9 +88,10 @@ class Console:
     def __post_init__(self) -> None:
         self.token = token_urlsafe(32) if self.writable else ""
         self.watches = {
-            name: Watch(partial(self.make_source, found), self.every_seconds) for name, found in self.targets.items()
+            name: Watch(partial(self.make_source, found), self.every_seconds, late_seconds=self.late_seconds)
+            for name, found in self.targets.items()
         }
-        self._places = {name: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX) for name in self.targets}
+        self._places = {name: asyncio.Semaphore(self.questions_at_once_max) for name in self.targets}
 
     def application(self) -> web.Application:
         """The places where they answer."""
@@ -115,19 +121,19 @@ class Console:
         cluster, view, item = (request.query.get(name) for name in ("cluster", "view", "item"))
         if cluster is not None:
             self._target(request)
-        if self._subscribers >= SUBSCRIBERS_MAX:
-            raise web.HTTPServiceUnavailable(text=f"{SUBSCRIBERS_MAX} pages are open already; close some\n")
+        if self._subscribers >= self.subscribers_max:
+            raise web.HTTPServiceUnavailable(text=f"{self.subscribers_max} pages are open already; close some\n")
         self._subscribers += 1
         try:
             if cluster is None:
                 return await self._send_clusters(request)
             shown = partial(self._document, cluster, view or "", item)
-            return await _send_events(request, [self.watches[cluster]], shown)
+            return await _send_events(request, [self.watches[cluster]], shown, self.heartbeat_seconds)
         finally:
             self._subscribers -= 1
 
     async def _send_clusters(self, request: web.Request) -> web.StreamResponse:
-        return await _send_events(request, list(self.watches.values()), self._clusters)
+        return await _send_events(request, list(self.watches.values()), self._clusters, self.heartbeat_seconds)
 
     def _clusters(self) -> Document:
         found = {
@@ -165,7 +171,7 @@ class Console:
             raise web.HTTPBadRequest(text=f"{error}\n") from error
         has_left = threading.Event()
         try:
-            ask = partial(read_records, target.bootstrap, target.security, query, has_left.is_set, self.decoder)
+            ask = partial(self.read, target.bootstrap, target.security, query, has_left.is_set, self.decoder)
             return _json(await self.asked(request, ask))
         finally:
             has_left.set()
@@ -232,12 +238,12 @@ def _json(found: Document) -> web.Response:
 
 
 async def _send_events(
-    request: web.Request, watches: Sequence[Watch], shown: Callable[[], Document]
+    request: web.Request, watches: Sequence[Watch], shown: Callable[[], Document], heartbeat_seconds: float
 ) -> web.StreamResponse:
     """Send the document now and after each look that changes it, until the page is left."""
     answer, woken, last = web.StreamResponse(headers=EVENT_STREAM), asyncio.Event(), b""
     await answer.prepare(request)
-    tasks = [asyncio.create_task(_wake(watch, woken)) for watch in watches]
+    tasks = [asyncio.create_task(_wake(watch, woken, heartbeat_seconds)) for watch in watches]
     try:
         while True:
             woken.clear()
@@ -254,12 +260,12 @@ async def _send_events(
         await asyncio.gather(*tasks, return_exceptions=True)
 
 
-async def _wake(watch: Watch, woken: asyncio.Event) -> None:
+async def _wake(watch: Watch, woken: asyncio.Event, heartbeat_seconds: float) -> None:
     """Set the event after each look, and now and then without one, which tells whether the page is still there."""
     async with watch.watched():
         version = watch.version
         while True:
-            version = await watch.changed_since(version, HEARTBEAT_SECONDS)
+            version = await watch.changed_since(version, heartbeat_seconds)
             woken.set()
 
 

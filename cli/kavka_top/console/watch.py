@@ -30,8 +30,15 @@ class Watch:
     most.
     """
 
-    def __init__(self, make_source: Callable[[], Source], every_seconds: float) -> None:
+    def __init__(
+        self,
+        make_source: Callable[[], Source],
+        every_seconds: float,
+        linger_seconds: float = LINGER_SECONDS,
+        late_seconds: float = LATE_SECONDS,
+    ) -> None:
         self._make_source, self._every_seconds = make_source, every_seconds
+        self._linger_seconds, self._late_seconds = linger_seconds, late_seconds
         self.history: History | None = None
         self._trouble = ""  # why the last look failed
         self._asked_at: float | None = None  # when the look began that is under way
@@ -48,7 +55,7 @@ class Watch:
         if self._trouble or self._asked_at is None:
             return self._trouble
         waited = time.monotonic() - self._asked_at
-        if waited < LATE_SECONDS:
+        if waited < self._late_seconds:
             return ""
         return f"no answer since {time.strftime('%H:%M:%S', time.localtime(time.time() - waited))}"
 
@@ -81,7 +88,7 @@ class Watch:
 
     @property
     def _is_wanted(self) -> bool:
-        return self._watchers > 0 or time.monotonic() - self._left_at < LINGER_SECONDS
+        return self._watchers > 0 or time.monotonic() - self._left_at < self._linger_seconds
 
     async def _run(self) -> None:
         source: Source | None = None

@@ -51,6 +51,9 @@ class ClusterThreads:
     is_there: Callable[[ClusterKey], bool]
     tell: Callable[[str], None]
     watch: Watch | None = None
+    lanes_max: int = LANES_MAX
+    pause_seconds: float = PAUSE_SECONDS
+    """After a turn that has failed."""
     lanes: dict[ClusterKey, "_ClusterThread"] = field(default_factory=dict)
     _waiting: dict[ClusterKey, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -63,12 +66,12 @@ class ClusterThreads:
                 return
             if cluster in self.lanes:
                 self.lanes[cluster].news.set()
-            elif len(self.lanes) < LANES_MAX:
+            elif len(self.lanes) < self.lanes_max:
                 self._begin(cluster)
             elif cluster not in self._waiting:
                 assert len(self._waiting) < WAITING_MAX, "more clusters than this operator is made for"
                 self._waiting[cluster] = None
-                self.tell(f"KafkaCluster {'/'.join(cluster)} waits: {LANES_MAX} clusters are looked after")
+                self.tell(f"KafkaCluster {'/'.join(cluster)} waits: {self.lanes_max} clusters are looked after")
 
     def hurry(self, cluster: ClusterKey) -> None:
         """Have a cluster's next look begin now: its nodes have news."""
@@ -97,7 +100,9 @@ class ClusterThreads:
 
     def _begin(self, cluster: ClusterKey) -> None:
         over, tell = (lambda: self._is_over(cluster)), self.tell
-        lane = self.lanes[cluster] = _ClusterThread(cluster, self.loop_of(cluster), over, tell, self.watch)
+        lane = self.lanes[cluster] = _ClusterThread(
+            cluster, self.loop_of(cluster), over, tell, self.watch, self.pause_seconds
+        )
         lane.thread = threading.Thread(target=lane.run, name=f"cluster {'/'.join(cluster)}", daemon=True)
         lane.thread.start()
 
@@ -138,6 +143,7 @@ class _ClusterThread:
     is_over: Callable[[], bool]
     tell: Callable[[str], None]
     watch: Watch | None
+    pause_seconds: float
     news: threading.Event = field(default_factory=threading.Event)
     thread: threading.Thread | None = None
     is_closed: bool = False
@@ -191,4 +197,4 @@ class _ClusterThread:
         self.said = words
         if self.watch is not None:
             self.watch.failed(self.cluster)
-        return PAUSE_SECONDS
+        return self.pause_seconds

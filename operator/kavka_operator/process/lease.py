@@ -66,6 +66,7 @@ class Lease:
     name: str
     identity: str
     clock: Callable[[], float]
+    pause_seconds: float = PAUSE_SECONDS
     _glance: Glance | None = field(default=None)
     _own: Document | None = field(default=None)  # as it was written last, while nothing else was read
     _renewed: float = field(default=-RENEW_SECONDS_MAX)  # when the renewal began that was done last
@@ -76,7 +77,7 @@ class Lease:
             if await self._try(RENEW_SECONDS_MAX):
                 log.info("lease.taken", extra={"words": self.identity})
                 return
-            await asyncio.sleep(PAUSE_SECONDS)
+            await asyncio.sleep(self.pause_seconds)
 
     async def keep(self) -> None:
         """Renew the Lease; returns when another holds it, or `RENEW_SECONDS_MAX` after the last renewal was begun.
@@ -84,7 +85,7 @@ class Lease:
         Others count from the moment when that was written, of which only the begin is known here.
         """
         while True:
-            await asyncio.sleep(max(0.0, self._renewed + PAUSE_SECONDS - self.clock()))
+            await asyncio.sleep(max(0.0, self._renewed + self.pause_seconds - self.clock()))
             if not await self._renew():
                 break
         log.error("lease.lost", extra={"words": self.identity})
@@ -108,7 +109,7 @@ class Lease:
                 if any(task.result() for task in ended if not task.cancelled()):
                     return True
                 if ended:
-                    next_at = self.clock() + PAUSE_SECONDS
+                    next_at = self.clock() + self.pause_seconds
             return False
         finally:
             for task in tries:

@@ -46,8 +46,8 @@ class Standing:
     rolls: tuple[Roll, ...]
 
 
-def standing(documents: Iterable[Mapping[str, Any]]) -> Standing:
-    """The figures of resources as an API server sends them."""
+def standing(documents: Iterable[Mapping[str, Any]], not_ready_max: int = NOT_READY_MAX) -> Standing:
+    """The figures of resources as an API server sends them. So many at most are named for not being Ready."""
     ready, not_ready, rolls = Counter[tuple[str, str]](), list[NotReady](), list[Roll]()
     for document in documents:
         kind, namespace, name = key_of_document(document)
@@ -58,7 +58,7 @@ def standing(documents: Iterable[Mapping[str, Any]]) -> Standing:
             since = _seconds(condition.get("lastTransitionTime")) or _seconds(_created(document)) or 0.0
             not_ready.append(NotReady(since, kind, namespace, name, str(condition.get("reason", "NotSeen"))))
         rolls += _rolls(document, namespace, name)
-    named = sorted(not_ready)[:NOT_READY_MAX]
+    named = sorted(not_ready)[:not_ready_max]
     return Standing(ready, tuple(named), len(not_ready) - len(named), tuple(rolls))
 
 

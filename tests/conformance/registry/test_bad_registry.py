@@ -55,13 +55,10 @@ BAD = [
 
 
 @pytest.mark.parametrize(("answer", "words"), BAD)
-def test_a_bad_answer_is_an_error_with_a_reason(
-    answer: Answer, words: str, monkeypatch: pytest.MonkeyPatch, request: pytest.FixtureRequest
-) -> None:
-    if "large" in request.node.name:
-        monkeypatch.setattr(registry_client, "ANSWER_BYTES_MAX", 99)
+def test_a_bad_answer_is_an_error_with_a_reason(answer: Answer, words: str, request: pytest.FixtureRequest) -> None:
+    bytes_max = 99 if "large" in request.node.name else registry_client.ANSWER_BYTES_MAX
     with served(registry(answer)) as url, pytest.raises(RegistryError) as caught:
-        RegistryClient(url).schema(1)
+        RegistryClient(url, answer_bytes_max=bytes_max).schema(1)
     assert words in str(caught.value)
 
 
@@ -78,8 +75,7 @@ def test_an_error_about_one_schema_does_not_hold_up_the_others() -> None:
         assert client.schema(7).kind == "JSON"
 
 
-def test_a_registry_that_answers_by_drops_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(registry_client, "ANSWER_SECONDS_MAX", 0.2)
+def test_a_registry_that_answers_by_drops_is_given_up() -> None:
     left = asyncio.Event()
 
     async def answer(request: web.Request) -> web.StreamResponse:
@@ -89,7 +85,7 @@ def test_a_registry_that_answers_by_drops_is_given_up(monkeypatch: pytest.Monkey
         return dropping
 
     with served(registry(answer)) as url, pytest.raises(RegistryError, match="does not answer: not within 0 s"):
-        RegistryClient(url).schema(1)
+        RegistryClient(url, answer_seconds_max=0.2).schema(1)
 
 
 def test_a_login_is_sent() -> None:

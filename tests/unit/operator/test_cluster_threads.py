@@ -88,9 +88,9 @@ def test_a_lane_ends_when_nothing_is_left_and_begins_again_with_news() -> None:
 
 
 @pytest.mark.parametrize("error", [HopelessError("mend it"), RuntimeError("no such thing")])
-def test_no_fault_ends_a_lane(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_module, "PAUSE_SECONDS", 0.0)
+def test_no_fault_ends_a_lane(error: Exception) -> None:
     loops = Loops()
+    loops.lanes.pause_seconds = 0.0
     loops.errors[ONE] = error
     loops.lanes.wake(ONE)
     assert [loops.next(), loops.next(), loops.next()] == [ONE, ONE, ONE]
@@ -99,9 +99,9 @@ def test_no_fault_ends_a_lane(error: Exception, monkeypatch: pytest.MonkeyPatch)
     assert str(error) in loops.told[0]
 
 
-def test_no_more_clusters_than_lanes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lanes_module, "LANES_MAX", 1)
+def test_no_more_clusters_than_lanes() -> None:
     loops = Loops()
+    loops.lanes.lanes_max = 1
     loops.gates[ONE] = threading.Event()
     loops.lanes.wake(ONE)
     loops.lanes.wake(TWO)

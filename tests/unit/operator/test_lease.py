@@ -9,7 +9,6 @@ from typing import Any
 import pytest
 
 from kavka_operator.platform.kubernetes.live.api import ApiError
-from kavka_operator.process import lease as lease_module
 from kavka_operator.process.lease import (
     DURATION_SECONDS,
     PAUSE_SECONDS,
@@ -71,9 +70,9 @@ class Leases:
         return self.known
 
 
-def claim(leases: Leases, identity: str) -> Lease:
+def claim(leases: Leases, identity: str, pause_seconds: float = PAUSE_SECONDS) -> Lease:
     loop = asyncio.get_running_loop()
-    return Lease(leases, "default", "kavka-operator", identity, loop.time)  # type: ignore[arg-type]
+    return Lease(leases, "default", "kavka-operator", identity, loop.time, pause_seconds)  # type: ignore[arg-type]
 
 
 def play(scenario: Any) -> None:
@@ -193,19 +192,18 @@ def test_whatever_ends_the_renewing_ends_the_work() -> None:
     play(scenario())
 
 
-def test_a_fault_of_the_work_is_raised_and_the_lease_runs_out(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_fault_of_the_work_is_raised_and_the_lease_runs_out() -> None:
     async def scenario() -> None:
         async def fail() -> None:
             raise RuntimeError("no such thing")
 
         leases = Leases()
         with pytest.raises(RuntimeError, match="no such thing"):
-            await lead(claim(leases, "a"), fail)
+            await lead(claim(leases, "a", 1.0), fail)
         begun = asyncio.get_running_loop().time()
-        await claim(leases, "b").acquire()
+        await claim(leases, "b", 1.0).acquire()
         assert asyncio.get_running_loop().time() - begun >= DURATION_SECONDS
 
-    monkeypatch.setattr(lease_module, "PAUSE_SECONDS", 1.0)
     play(scenario())
 
 

@@ -265,11 +265,10 @@ def test_a_child_that_does_not_want_to_end_is_ended(tmp_path: Path) -> None:
     assert child.returncode == -9
 
 
-def test_a_log_that_is_too_long_is_put_aside(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(processes, "LOG_BYTES_MAX", 10)
+def test_a_log_that_is_too_long_is_put_aside(tmp_path: Path) -> None:
     log = tmp_path / "log"
     log.write_text("x" * 11)
-    processes.start([sys.executable, "-c", "print('new')"], log).wait(60)
+    processes.start([sys.executable, "-c", "print('new')"], log, log_bytes_max=10).wait(60)
     assert (log.read_text(), (tmp_path / "log.1").read_text()) == ("new\n", "x" * 11)
 
 

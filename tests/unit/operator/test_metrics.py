@@ -12,7 +12,6 @@ from prometheus_client.parser import text_string_to_metric_families
 from kavka_operator.domain.plan import CreateTopic, DeleteTopic
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.observer import LookResult
-from kavka_operator.process import resource_metrics as standing_module
 from kavka_operator.process.action_counter import CountedAdmin
 from kavka_operator.process.cluster_threads import ClusterThreads
 from kavka_operator.process.http_server import TURN_SECONDS_MAX, Address, AddressError, application, healthy, ready
@@ -72,9 +71,8 @@ def test_resources_are_counted_by_their_ready_and_those_that_are_not_are_named_s
     assert found.rolls == (Roll("default", "main", 1, 3, AT_SECONDS),)
 
 
-def test_the_youngest_beyond_the_bound_are_counted_and_not_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(standing_module, "NOT_READY_MAX", 1)
-    found = standing([document("Topic", "b", "False"), document("Topic", "a", None)])
+def test_the_youngest_beyond_the_bound_are_counted_and_not_named() -> None:
+    found = standing([document("Topic", "b", "False"), document("Topic", "a", None)], not_ready_max=1)
     assert ([item.name for item in found.not_ready], found.omitted) == (["a"], 1)
 
 

@@ -4,7 +4,6 @@ from typing import Any
 
 import pytest
 
-from kavka_operator.platform.kubernetes.live import resource_cache as objects_module
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey, Objects
 
 MAIN, OTHER = ("default", "main"), ("default", "other")
@@ -113,8 +112,8 @@ def test_what_is_gone_does_not_come_back_with_an_answer_from_before(seen: Seen) 
     assert seen.versions() == [("a", "9")]
 
 
-def test_as_many_as_a_bound_are_remembered_to_be_gone(seen: Seen, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(objects_module, "GONE_MAX", 2)
+def test_as_many_as_a_bound_are_remembered_to_be_gone(seen: Seen) -> None:
+    seen.objects.gone_max = 2
     for uid in ("1", "2", "3"):
         seen.objects.drop(("Topic", "default", "a"), uid)
     for uid in ("1", "2", "3"):
@@ -133,10 +132,8 @@ def test_nothing_is_kept_of_clusters_that_nothing_is_about_and_their_stamps_neve
     assert seen.objects.stamp(("default", "c2")) > before > 0
 
 
-def test_more_objects_than_there_is_room_for_are_left_out_and_counted(
-    seen: Seen, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(objects_module, "OBJECTS_MAX", 1)
+def test_more_objects_than_there_is_room_for_are_left_out_and_counted(seen: Seen) -> None:
+    seen.objects.objects_max = 1
     seen.objects.take(document("Topic", "a", 1))
     seen.objects.take(document("Topic", "b", 2))
     seen.objects.take(document("Topic", "a", 3))

@@ -23,12 +23,14 @@ POLL_SECONDS = 0.02
 PROC = Path("/proc")
 
 
-def start(command: Sequence[str], log: Path, *, leashed: bool = True) -> subprocess.Popen[bytes]:
+def start(
+    command: Sequence[str], log: Path, *, leashed: bool = True, log_bytes_max: int = LOG_BYTES_MAX
+) -> subprocess.Popen[bytes]:
     """Start a command in a session of its own, so that Ctrl-C in our terminal is ours to pass on.
 
-    Output goes to `log`.
+    Output goes to `log`; one that is longer than `log_bytes_max` is put aside before.
     """
-    if log.exists() and log.stat().st_size > LOG_BYTES_MAX:
+    if log.exists() and log.stat().st_size > log_bytes_max:
         log.replace(log.with_name(log.name + ".1"))
     tied = [sys.executable, "-I", "-S", child_process.__file__, str(os.getpid())] if leashed else []
     with log.open("ab") as output:

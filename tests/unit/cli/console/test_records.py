@@ -2,13 +2,13 @@
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from types import SimpleNamespace
+from types import MappingProxyType, SimpleNamespace
 from typing import Any, NamedTuple
 
 import pytest
 
 from kavka_top.console import records as module
-from kavka_top.console.records import BadQueryError, Query, Reader, Search, document_of, query_of
+from kavka_top.console.records import WINDOW_RECORDS, BadQueryError, Query, Reader, Search, document_of, query_of
 
 
 def record(offset: int, value: bytes | None = b"v", key: bytes | None = b"k", **others: Any) -> Any:
@@ -67,9 +67,11 @@ class Client:
         return found
 
 
-def searched(client: Client, **query: Any) -> tuple[str, list[tuple[int, int]], int]:
+def searched(
+    client: Client, window: int = WINDOW_RECORDS, bounds: Mapping[str, int] = MappingProxyType({}), **query: Any
+) -> tuple[str, list[tuple[int, int]], int]:
     """Why a search ended, what it found by partition and offset, and how many records it looked at."""
-    reader = Reader(client, Search(Query("t", **query)), lambda: False)
+    reader = Reader(client, Search(Query("t", **query), **bounds), lambda: False, window)
     ends = client.partition_ends
     ended = reader.read_newest(ends) if reader.search.query.at == "newest" else reader.read_from(ends)
     found = [(shown["partition"], shown["offset"]) for shown in reader.search.records()]
@@ -102,36 +104,30 @@ def test_offsets_without_records_are_passed_over() -> None:
     assert searched(Client({0: 100}, gaps=frozenset(range(100))), count=2) == ("end", [], 0)
 
 
-def test_a_search_goes_backwards_until_it_has_found_enough(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WINDOW_RECORDS", 4)
-
+def test_a_search_goes_backwards_until_it_has_found_enough() -> None:
     def make(_: int, offset: int) -> Any:
         return record(offset, b"needle" if offset in {10, 90, 93} else b"hay")
 
     client = Client({0: 100}, make, at_once=50)
-    assert searched(client, value=b"needle", count=2) == ("count", [(0, 93), (0, 90)], 12), "4 and 8, from the end"
-    assert searched(client, value=b"needle", count=50) == ("end", [(0, 93), (0, 90), (0, 10)], 100)
+    assert searched(client, 4, value=b"needle", count=2) == ("count", [(0, 93), (0, 90)], 12), "4 and 8, from the end"
+    assert searched(client, 4, value=b"needle", count=50) == ("end", [(0, 93), (0, 90), (0, 10)], 100)
 
 
-def test_a_bound_leaves_out_what_is_oldest(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "WINDOW_RECORDS", 4)
-    monkeypatch.setattr(module, "SCANNED_MAX", 10)
-
+def test_a_bound_leaves_out_what_is_oldest() -> None:
     def make(_: int, offset: int) -> Any:
         return record(offset, b"needle" if offset in {10, 99} else b"hay")
 
-    assert searched(Client({0: 100}, make), value=b"needle") == ("scanned", [(0, 99)], 10)
+    assert searched(Client({0: 100}, make), 4, {"scanned_max": 10}, value=b"needle") == ("scanned", [(0, 99)], 10)
 
 
-def test_the_newest_have_no_hole_where_time_or_bytes_end_within_a_window(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_newest_have_no_hole_where_time_or_bytes_end_within_a_window() -> None:
     """A window is read forwards: what was read of one that is not finished is older than what was not."""
     times = iter([False, False, True])  # windows of 2 and of 4 records, of which a poll brings 3
     reader = Reader(Client({0: 100}), Search(Query("t")), lambda: next(times))
     assert reader.read_newest({TopicPartition("t", 0): 100}) == "seconds"
     assert [shown["offset"] for shown in reader.search.records()] == [99, 98]
-    monkeypatch.setattr(module, "SCANNED_BYTES_MAX", 50)
     client = Client({0: 100}, lambda _, offset: record(offset, b"x" * 10))
-    assert searched(client, count=50) == ("bytes", [(0, 99), (0, 98)], 5)
+    assert searched(client, bounds={"bytes_max": 50}, count=50) == ("bytes", [(0, 99), (0, 98)], 5)
 
 
 def test_from_a_place_it_goes_on_until_it_has_found_enough() -> None:
@@ -141,10 +137,9 @@ def test_from_a_place_it_goes_on_until_it_has_found_enough() -> None:
     assert searched(client, at="oldest", count=1)[:2] == ("count", [(0, 0)])
 
 
-def test_bytes_are_bounded_and_what_is_beyond_the_end_is_not_shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SCANNED_BYTES_MAX", 25)
+def test_bytes_are_bounded_and_what_is_beyond_the_end_is_not_shown() -> None:
     client = Client({0: 100}, lambda _, offset: record(offset, b"x" * 9))
-    assert searched(client, at="oldest")[::2] == ("bytes", 3)
+    assert searched(client, bounds={"bytes_max": 25}, at="oldest")[::2] == ("bytes", 3)
     reader = Reader(client, Search(Query("t", at="oldest")), lambda: False)
     assert reader.read_from({TopicPartition("t", 0): 2}) == "end"
     assert reader.search.scanned == 2, "what comes meanwhile is not read"

@@ -13,8 +13,6 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
-from kavka_top.console import server as module
-from kavka_top.console import watch as watches
 from kavka_top.console.records import Query
 from kavka_top.console.server import Console, page
 from kavka_top.console.watch import Watch
@@ -38,16 +36,18 @@ class Away:
 
 @asynccontextmanager
 async def served(
-    make: Callable[[Target], Any] = lambda _: Example(), key: str = ""
+    make: Callable[[Target], Any] = lambda _: Example(), key: str = "", **more: Any
 ) -> AsyncIterator[TestClient[Any, Any]]:
-    console = Console(TARGETS, 0.01, make, key)
+    console = Console(TARGETS, 0.01, make, key, **more)
     async with TestClient(TestServer(console.application(), host="127.0.0.1")) as client:
         yield client
 
 
-def play(scenario: Callable[[TestClient[Any, Any]], Awaitable[None]], make: Any = lambda _: Example()) -> None:
+def play(
+    scenario: Callable[[TestClient[Any, Any]], Awaitable[None]], make: Any = lambda _: Example(), **more: Any
+) -> None:
     async def run() -> None:
-        async with served(make) as client:
+        async with served(make, **more) as client:
             await scenario(client)
 
     asyncio.run(run())
@@ -177,22 +177,18 @@ def test_a_cluster_that_does_not_answer_is_told_so() -> None:
     play(scenario, lambda _: Away())
 
 
-def test_pages_that_are_open_are_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "SUBSCRIBERS_MAX", 1)
-
+def test_pages_that_are_open_are_bounded() -> None:
     async def scenario(client: TestClient[Any, Any]) -> None:
         async with client.get("/events") as answer:
             await shown(answer)
             assert (await client.get("/events")).status == 503
 
-    play(scenario)
+    play(scenario, subscribers_max=1)
 
 
-def test_a_question_that_says_nothing_or_is_not_answered_is_told_in_words(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_question_that_says_nothing_or_is_not_answered_is_told_in_words() -> None:
     def refuse(*_: Any) -> Any:
         raise AdminError("not allowed")
-
-    monkeypatch.setattr(module, "read_records", refuse)
 
     async def scenario(client: TestClient[Any, Any]) -> None:
         answer = await client.get("/records", params={"cluster": NAME, "topic": "t", "count": "many"})
@@ -201,11 +197,10 @@ def test_a_question_that_says_nothing_or_is_not_answered_is_told_in_words(monkey
         assert (answer.status, await answer.text()) == (502, "not allowed\n")
         assert (await client.get("/records", params={"topic": "t"})).status == 404
 
-    play(scenario)
+    play(scenario, read=refuse)
 
 
-def test_it_looks_only_while_a_page_is_open(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watches, "LINGER_SECONDS", 0.0)
+def test_it_looks_only_while_a_page_is_open() -> None:
     made: list[Example] = []
     closed: list[Example] = []
 
@@ -218,7 +213,7 @@ def test_it_looks_only_while_a_page_is_open(monkeypatch: pytest.MonkeyPatch) -> 
         return made[-1]
 
     async def scenario() -> None:
-        watch = Watch(make, 0.001)
+        watch = Watch(make, 0.001, linger_seconds=0.0)
         assert (watch.history, made) == (None, [])
         for times in (1, 2):
             async with watch.watched(), watch.watched():
@@ -258,9 +253,7 @@ def test_a_look_that_fails_unexpectedly_is_told_and_the_next_one_begins_anew() -
     asyncio.run(scenario())
 
 
-def test_a_cluster_that_hangs_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(watches, "LATE_SECONDS", 0.0)
-    monkeypatch.setattr(module, "HEARTBEAT_SECONDS", 0.01)
+def test_a_cluster_that_hangs_is_told_so() -> None:
     may_go_on = threading.Event()
 
     class Hanging(Example):
@@ -281,11 +274,10 @@ def test_a_cluster_that_hangs_is_told_so(monkeypatch: pytest.MonkeyPatch) -> Non
             assert state["tone"] == "bad"
         may_go_on.set()
 
-    play(scenario, lambda _: Hanging())
+    play(scenario, lambda _: Hanging(), late_seconds=0.0, heartbeat_seconds=0.01)
 
 
-def test_a_question_keeps_its_place_until_its_thread_has_ended(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUESTIONS_AT_ONCE_MAX", 1)
+def test_a_question_keeps_its_place_until_its_thread_has_ended() -> None:
     asked: list[str] = []
     left: list[bool] = []
     may_end = threading.Event()
@@ -295,8 +287,6 @@ def test_a_question_keeps_its_place_until_its_thread_has_ended(monkeypatch: pyte
         may_end.wait(60)
         left.append(is_left())
         return {}
-
-    monkeypatch.setattr(module, "read_records", read)
 
     async def scenario(client: TestClient[Any, Any]) -> None:
         first = asyncio.create_task(client.get("/records", params={"cluster": NAME, "topic": "gone"}))
@@ -309,14 +299,12 @@ def test_a_question_keeps_its_place_until_its_thread_has_ended(monkeypatch: pyte
         assert (await second).status == 200
         assert (asked, left) == (["gone", "next"], [True, False])
 
-    play(scenario)
+    play(scenario, read=read, questions_at_once_max=1)
 
 
-def test_an_error_of_ours_is_told_and_every_answer_has_the_headers(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_error_of_ours_is_told_and_every_answer_has_the_headers() -> None:
     def fail(*_: Any) -> Any:
         raise KeyError("defect")
-
-    monkeypatch.setattr(module, "read_records", fail)
 
     async def scenario(client: TestClient[Any, Any]) -> None:
         answer = await client.get("/records", params={"cluster": NAME, "topic": "t"})
@@ -324,4 +312,4 @@ def test_an_error_of_ours_is_told_and_every_answer_has_the_headers(monkeypatch: 
         for path in ("/records?cluster=none", "/records?cluster=main", "/none", "/"):
             assert (await client.get(path)).headers["X-Content-Type-Options"] == "nosniff", path
 
-    play(scenario)
+    play(scenario, read=fail)

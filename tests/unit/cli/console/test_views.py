@@ -145,11 +145,10 @@ def test_users_are_those_with_passwords_and_those_of_rules() -> None:
     assert "no authorizer" in sheets.access_rules(None).note
 
 
-def test_rows_and_texts_are_bounded_and_no_number_breaks_the_document(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(documents, "ROWS_MAX", 3)
+def test_rows_and_texts_are_bounded_and_no_number_breaks_the_document() -> None:
     columns = (Column("NAME"), Column("RATE", is_number=True))
     rows = tuple(Row(str(at), (Cell("x" * 9999, str(at)), Cell("odd", math.nan))) for at in range(5))
-    found = json.loads(json.dumps(sheet_document(Sheet("s", columns, rows, 0), "S"), allow_nan=False))
+    found = json.loads(json.dumps(sheet_document(Sheet("s", columns, rows, 0), "S", rows_max=3), allow_nan=False))
     assert (len(found["rows"]), found["omitted"]) == (3, 2)
     assert len(found["rows"][0]["cells"][0]["text"]) == documents.TEXT_CHARACTERS_MAX
     assert found["rows"][0]["cells"][1]["order"] is None

@@ -9,8 +9,7 @@ from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import Page
 from kavka_operator.kafka.offsets_and_lag import LogDirs, Members
-from kavka_top import sources
-from kavka_top.sources import ClusterSource
+from kavka_top.sources import PARTITIONS_MAX, ClusterSource
 
 MEMBERS = Members("c", {1: SeenBroker(1, "a:1"), 2: SeenBroker(2, "b:2")}, (SeenPartition("t", 0, 1, (1,), (1,)),))
 
@@ -53,14 +52,16 @@ def admin() -> FakeOnlooker:
     return FakeOnlooker("")
 
 
-def source(admin: FakeOnlooker, pages: dict[str, Page | None] | None = None) -> ClusterSource:
+def source(
+    admin: FakeOnlooker, pages: dict[str, Page | None] | None = None, partitions_max: int = PARTITIONS_MAX
+) -> ClusterSource:
     found = pages or {}
 
     def connect(_: str) -> Any:
         admin.opened += 1
         return admin
 
-    return ClusterSource("here", "a:1", tuple(found), connect, found.__getitem__)
+    return ClusterSource("here", "a:1", tuple(found), connect, found.__getitem__, partitions_max)
 
 
 def test_a_look_has_all_that_is_told(admin: FakeOnlooker) -> None:
@@ -102,10 +103,7 @@ def test_where_no_broker_answers_the_look_fails_and_the_next_connects_anew(admin
     assert admin.opened == 2
 
 
-def test_of_too_many_partitions_the_ends_are_not_asked_for(
-    admin: FakeOnlooker, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(sources, "PARTITIONS_MAX", 0)
-    look = source(admin).take()
+def test_of_too_many_partitions_the_ends_are_not_asked_for(admin: FakeOnlooker) -> None:
+    look = source(admin, partitions_max=0).take()
     assert look.ends is None
     assert "more than 0 partitions" in look.untold[0]

@@ -44,7 +44,9 @@ class Objects:
     """The newest version of every object, by the cluster that it is about; `wake` is told which cluster has news."""
 
     wake: Callable[[ClusterKey], None]
-    omitted: int = 0  # how often an object was left out, as there are more than OBJECTS_MAX
+    objects_max: int = OBJECTS_MAX
+    gone_max: int = GONE_MAX
+    omitted: int = 0  # how often an object was left out, as there are more than `objects_max`
     _known: dict[Key, Document] = field(default_factory=dict)
     keys: dict[ClusterKey, set[Key]] = field(default_factory=dict)
     stamps: dict[ClusterKey, int] = field(default_factory=dict)
@@ -65,7 +67,7 @@ class Objects:
             before = self._known.get(key)
             if _uid(document) in self._gone or (before is not None and not _is_newer(document, before)):
                 return
-            if before is None and len(self._known) >= OBJECTS_MAX:
+            if before is None and len(self._known) >= self.objects_max:
                 self.omitted += 1
                 return
             self._known[key] = _lean(document)
@@ -146,7 +148,7 @@ class Objects:
 
     def _bury(self, uid: str) -> None:
         self._gone[uid] = None
-        if len(self._gone) > GONE_MAX:
+        if len(self._gone) > self.gone_max:
             del self._gone[next(iter(self._gone))]
 
     def _wake(self, clusters: Iterable[ClusterKey]) -> None:
