@@ -18,8 +18,10 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from queue import SimpleQueue
 from xml.etree import ElementTree as ET
@@ -28,7 +30,6 @@ from tools import affected
 from tools.house_measures import measured, table
 from tools.prerequisites import Prerequisite, lacking
 
-ROOT = Path(__file__).parent.parent
 BIN = Path(sys.executable).parent
 CODE = (
     "broker/kavka_broker",
@@ -168,7 +169,7 @@ def id_of(classname: str, name: str) -> str:
     parts = classname.split(".")
     for count in range(len(parts), 0, -1):
         path = "/".join(parts[:count]) + ".py"
-        if (ROOT / path).is_file():
+        if Path(path).is_file():
             return "::".join([path, *parts[count:], name])
     return f"{classname}::{name}"
 
@@ -190,9 +191,7 @@ def run_tool(name: str, command: tuple[str, ...]) -> Ran:
     """One of the linters: passed or failed as a whole."""
     started = time.monotonic()
     program, *arguments = command
-    ran = subprocess.run(
-        [BIN / program, *arguments], cwd=ROOT, check=False, capture_output=True, text=True, encoding="utf-8"
-    )
+    ran = subprocess.run([BIN / program, *arguments], check=False, capture_output=True, text=True, encoding="utf-8")
     is_well, seconds = ran.returncode == 0, time.monotonic() - started
     text = f"{name:<16} {'passed' if is_well else 'FAILED'} {seconds:6.1f} s\n"
     if is_well:
@@ -202,14 +201,20 @@ def run_tool(name: str, command: tuple[str, ...]) -> Ran:
     return Ran(tally, f"{text}{ran.stdout}{ran.stderr}\n")
 
 
-def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports: str = "") -> Ran:
+def run_pytest(
+    paths: tuple[str, ...],
+    *,
+    nice: int = 0,
+    marked: str = "",
+    ports: str = "",
+    seconds_max: float = SUITE_SECONDS_MAX,
+) -> Ran:
     """Some directories, files or ids of tests, of those that are there. `marked`: only those whose marks are such.
     `ports`: on which their servers listen, as 10000-20000.
     """
     environment = {name: value for name, value in os.environ.items() if name not in UNSET}
     environment |= {"KAVKA_TEST_PORTS": ports} if ports else {}
-    seconds_max = SUITE_SECONDS_MAX
-    present = [path for path in paths if (ROOT / path.partition("::")[0]).exists()]
+    present = [path for path in paths if Path(path.partition("::")[0]).exists()]
     tally = Tally()
     with tempfile.TemporaryDirectory() as scratch:
         report = Path(scratch) / "report.xml"
@@ -217,7 +222,7 @@ def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports
         command = ["nice", f"-n{nice}", *pytest, *present]
         try:
             ran = subprocess.run(
-                command, cwd=ROOT, check=False, timeout=seconds_max, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                command, check=False, timeout=seconds_max, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
                 env=environment,
             )  # fmt: skip
             is_well = ran.returncode == 0 or (marked and ran.returncode == NO_TESTS)
@@ -232,24 +237,24 @@ def run_pytest(paths: tuple[str, ...], *, nice: int = 0, marked: str = "", ports
     return Ran(tally, said.decode("utf-8", "replace"))
 
 
-def quick_parts(chosen: list[str] | None = None) -> list[tuple[str, ...]]:
+def quick_parts(chosen: list[str] | None = None, suites: tuple[str, ...] = QUICK) -> list[tuple[str, ...]]:
     """The quick suites in the order of their time: the longest alone would take one worker longer than all others the
     second, so it runs in parts behind the second longest, and the shortest ends the run. `chosen`: of the first two
     these files alone.
     """
-    longest, second, *others = QUICK
+    longest, second, *others = suites
     parts = [(second,), *divided(longest, PARTS)] if chosen is None else shared_out(chosen, min(PARTS, TOGETHER))
     return [*parts, *((path,) for path in others)]
 
 
 def divided(suite: str, count: int) -> list[tuple[str, ...]]:
     """What is directly in a suite, in so many parts with about as much source of tests in each."""
-    return shared_out([path.relative_to(ROOT).as_posix() for path in sorted((ROOT / suite).glob("*"))], count)
+    return shared_out([path.as_posix() for path in sorted(Path(suite).glob("*"))], count)
 
 
 def shared_out(paths: list[str], count: int) -> list[tuple[str, ...]]:
     """Paths in so many parts with about as much source of tests in each."""
-    rooms = {path: sum(file.stat().st_size for file in sources(ROOT / path)) for path in paths}
+    rooms = {path: sum(file.stat().st_size for file in sources(Path(path))) for path in paths}
     parts: list[list[str]] = [[] for _ in range(count)]
     sizes = [0] * count
     for path, size in sorted(rooms.items(), key=lambda room: -room[1]):
@@ -265,25 +270,32 @@ def sources(path: Path) -> list[Path]:
     return sorted(path.rglob("test_*.py")) if path.is_dir() else [path] * path.match("test_*.py")
 
 
-def run_quick(tally: Tally, marked: str = "", chosen: list[str] | None = None) -> None:
+def run_quick(
+    tally: Tally,
+    marked: str = "",
+    chosen: list[str] | None = None,
+    *,
+    suites: tuple[str, ...] = QUICK,
+    lint: Mapping[str, tuple[str, ...]] = LINT,
+) -> None:
     """The linters and what is quick of the tests, some at a time; the tests first, for they take longest."""
     with ThreadPoolExecutor(TOGETHER) as pool:
-        tests = [pool.submit(run_pytest, part, marked=marked) for part in quick_parts(chosen)]
-        linters = [pool.submit(run_tool, name, command) for name, command in LINT.items()]
+        tests = [pool.submit(run_pytest, part, marked=marked) for part in quick_parts(chosen, suites)]
+        linters = [pool.submit(run_tool, name, command) for name, command in lint.items()]
         for one in [*linters, *tests]:
             ran = one.result()
             print(ran.text, end="", flush=True)
             tally.add(ran.tally)
 
 
-def run_others(tally: Tally, marked: str = "") -> None:
+def run_others(tally: Tally, marked: str = "", long: tuple[str, ...] = LONG) -> None:
     """All other suites: what starts processes in lanes, and behind it what only computes."""
     with ThreadPoolExecutor(len(PORTS)) as lanes, ThreadPoolExecutor(COMPUTED_TOGETHER) as behind:
         free: SimpleQueue[str] = SimpleQueue()
         for ports in PORTS:
             free.put(ports)
         computed = [behind.submit(run_pytest, part, nice=NICE, marked=marked) for part in computed_parts()]
-        running = [lanes.submit(run_in_lane, suite, free, marked) for suite in suites_with_processes()]
+        running = [lanes.submit(run_in_lane, suite, free, marked) for suite in suites_with_processes(long)]
         for one in as_completed([*running, *computed]):
             ran = one.result()
             print(ran.text, end="", flush=True)
@@ -306,18 +318,18 @@ def run_in_lane(suite: tuple[str, ...], free: "SimpleQueue[str]", marked: str) -
         free.put(ports)
 
 
-def suites_with_processes() -> list[tuple[str, ...]]:
+def suites_with_processes(long: tuple[str, ...] = LONG) -> list[tuple[str, ...]]:
     """What is in a directory of tests that is neither part of the quick check nor only computes: the long ones alone
     and first, the longest of all in parts, then what is left of each directory.
     """
-    long = [part for path in LONG if (ROOT / path).is_dir() for part in parts_of(path)]
-    directories = (path for path in sorted((ROOT / "tests").glob("*")) if path.is_dir())
+    first = [part for path in long if Path(path).is_dir() for part in parts_of(path)]
+    directories = (path for path in sorted(Path("tests").glob("*")) if path.is_dir())
     left = [
-        tuple(room for part in divided(name, 1) for room in part if not {room, name} & set(LONG))
+        tuple(room for part in divided(name, 1) for room in part if not {room, name} & set(long))
         for name in (f"tests/{path.name}" for path in directories)
         if name not in {*QUICK, COMPUTED}
     ]
-    return [*long, *filter(None, left)]
+    return [*first, *filter(None, left)]
 
 
 def parts_of(suite: str) -> list[tuple[str, ...]]:
@@ -325,10 +337,10 @@ def parts_of(suite: str) -> list[tuple[str, ...]]:
     return divided(suite, SUITE_PARTS[suite]) if suite in SUITE_PARTS else [(suite,)]
 
 
-def repeat_failed(tally: Tally) -> None:
+def repeat_failed(tally: Tally, repeated_max: int = REPEATED_MAX) -> None:
     """Run the tests with real processes that failed once more, those of a file together and nothing beside them."""
     failed = [one for one in tally.failures if one.may_pass_alone]
-    if len(failed) > REPEATED_MAX:
+    if len(failed) > repeated_max:
         return
     files = dict.fromkeys(one.name.partition("::")[0] for one in failed)
     for file in files:
@@ -347,7 +359,7 @@ def say_lacks(lacks: tuple[Prerequisite, ...]) -> None:
         print(f"lacking: {lack.name}: {lack.remedy}; the tests marked `{lack.marker}` are skipped", flush=True)
 
 
-def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
+def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...], named_max: int = NAMED_MAX) -> int:
     """Name what was skipped and what failed, then the one line; the exit status."""
     for (suite, why), count in sorted(tally.reasons.items()):
         print(f"skipped: {suite}: {count}: {why}")
@@ -357,17 +369,17 @@ def sum_up(tally: Tally, lacks: tuple[Prerequisite, ...]) -> int:
         tally.failed += len(lacks)
     for flaky in tally.flaky:
         print(f"flaky: {flaky}")
-    for failure in tally.failures[:NAMED_MAX]:
+    for failure in tally.failures[:named_max]:
         print(f"failed: {failure}")
-    if len(tally.failures) > NAMED_MAX:
-        print(f"failed: {len(tally.failures) - NAMED_MAX} more")
+    if len(tally.failures) > named_max:
+        print(f"failed: {len(tally.failures) - named_max} more")
     print(f"{tally.passed} passed, {tally.failed} failed, {tally.skipped} skipped")
     return 1 if tally.failed else 0
 
 
-def say_slowest(tally: Tally) -> None:
+def say_slowest(tally: Tally, count: int = SLOWEST) -> None:
     """The slowest tests by their seconds, the slowest first."""
-    for name, seconds in tally.seconds.items():
+    for name, seconds in islice(tally.seconds.items(), count):
         print(f"{seconds:7.1f} s  {name}")
 
 

@@ -105,6 +105,7 @@ class Times:
     heartbeat_ms: int = 2_000
     session_ms: int = 9_000
     registration_ms: int = 60_000
+    silence_ms_max: int = SILENCE_MS_MAX  # of the controller, for a broker that leaves
 
 
 class Lifecycle:
@@ -313,7 +314,7 @@ class Lifecycle:
             offline_log_dirs=list(self.offline_directories),
             cordoned_log_dirs=self._cordoned,
         )
-        time_ms = SILENCE_MS_MAX if self._wants_shut_down else self._times.session_ms / 2
+        time_ms = self._times.silence_ms_max if self._wants_shut_down else self._times.session_ms / 2
         try:
             answer = await self._channel.ask(request, BrokerHeartbeatResponse, timeout_ms=time_ms)
         except Unreachable as problem:
@@ -343,7 +344,7 @@ class Lifecycle:
             await self._register_again()
 
     def _give_up_if_leaving(self) -> None:
-        if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= SILENCE_MS_MAX:
+        if self._wants_shut_down and self._clock.monotonic_ms() - self._answered_ms >= self._times.silence_ms_max:
             log.warning("broker.not_released", reason="no controller answers; the others may be gone already")
             self._may_stop.set()
 

@@ -46,8 +46,15 @@ Refusals = dict[str, BrokerError]
 class TopicMaker:
     """Creates the topics that a node needs for itself: of the coordinators, and of the audit trail."""
 
-    def __init__(self, config: BrokerConfig, channel: ControllerChannel, image: MetadataFeed) -> None:
+    def __init__(
+        self,
+        config: BrokerConfig,
+        channel: ControllerChannel,
+        image: MetadataFeed,
+        create_ms_max: int = CREATE_MS_MAX,
+    ) -> None:
         self._config = config
+        self._create_ms_max = create_ms_max
         self._channel = channel
         self._metadata = image.metadata
         self._waiting: dict[asyncio.Future[None], Sequence[str]] = {}
@@ -78,9 +85,9 @@ class TopicMaker:
         task.add_done_callback(end)
 
     async def _create(self, names: Sequence[str]) -> Refusals:
-        request = CreateTopicsRequest([automatic_topic(self._config, name) for name in names], CREATE_MS_MAX)
+        request = CreateTopicsRequest([automatic_topic(self._config, name) for name in names], self._create_ms_max)
         try:
-            answer = await self._channel.ask(request, CreateTopicsResponse, timeout_ms=CREATE_MS_MAX)
+            answer = await self._channel.ask(request, CreateTopicsResponse, timeout_ms=self._create_ms_max)
         except Unreachable as problem:
             return {name: BrokerError(ErrorCode.REQUEST_TIMED_OUT, str(problem)) for name in names}
         refused = {

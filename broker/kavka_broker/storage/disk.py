@@ -181,10 +181,10 @@ class RealFile:
         "_fd",
         "_kept_fds",
         "_map",
-        "_room",
         "_strain",
         "_view",
         "path",
+        "room",
         "size",
     )
 
@@ -193,7 +193,7 @@ class RealFile:
         self._strain = Strain() if strain is None else strain
         self._fd = fd
         self._borrowers = 0  # threads that use the descriptor just now
-        self._room = Room(self._strain)
+        self.room = Room(self._strain)
         self._kept_fds: tuple[int, ...] = ()  # to be closed after use: reused they would sync another file
         self._closed = False
         self._map: mmap.mmap | None = None
@@ -214,7 +214,7 @@ class RealFile:
         return self._fd
 
     def append(self, piece: Buffer) -> None:
-        if len(piece) >= ROOM_BYTES_MIN and self._room.left(self.size) < len(piece):
+        if len(piece) >= ROOM_BYTES_MIN and self.room.left(self.size) < len(piece):
             self._strain.wrote(len(piece))
         self._append(piece)
 
@@ -247,22 +247,22 @@ class RealFile:
 
     @property
     def room_bytes(self) -> int:
-        return self._room.left(self.size)
+        return self.room.left(self.size)
 
     def make_room(self, size: int) -> None:
         with self._borrowed() as fd:
             if fd >= 0:
-                self._room.make(fd, self.size, size)
+                self.room.make(fd, self.size, size)
 
     def end_room(self) -> None:
-        self._room.end()
+        self.room.end()
         self._give_back()
 
     def _give_back(self) -> None:
         """Cut off the room that nothing was written to. Raises OSError."""
-        if self._room.reaches_over(self.size):
+        if self.room.reaches_over(self.size):
             os.ftruncate(self._descriptor(), self.size)
-            self._room.is_gone()
+            self.room.is_gone()
 
     def read(self, position: int, size: int) -> memoryview:
         """Return bytes that were written. Raises ValueError beyond the end."""
@@ -315,7 +315,7 @@ class RealFile:
                 self._earlier[index] = earlier, keep_behind(held, self._descriptor(), size, end)
         assert self._map is None, f"{self.path}: a map reaches over the cut at {size}"
         os.ftruncate(self._descriptor(), size)
-        self._room.is_cut(size)
+        self.room.is_cut(size)
         self.size = size
 
     def _let_go(self) -> None:
@@ -369,7 +369,7 @@ class RealFile:
                 os.close(fd)
 
     def release(self) -> None:
-        if self._room.is_being_made:
+        if self.room.is_being_made:
             return  # it is used
         with suppress(OSError):  # the next to let go of it tries again
             self._give_back()

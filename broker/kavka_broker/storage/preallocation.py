@@ -77,10 +77,12 @@ _MAKING: Final = threading.Condition()  # told when a thread has made room, of a
 class Room:
     """The room behind the end of one file, which threads make and the loop takes."""
 
-    __slots__ = ("_end", "_is_over", "_makers", "_ready_end", "_strain")
+    __slots__ = ("_end", "_is_over", "_makers", "_ready_end", "_strain", "bring_in", "piece_bytes")
 
     def __init__(self, strain: Strain) -> None:
         self._strain = strain
+        self.bring_in = bring_in
+        self.piece_bytes = PIECE_BYTES
         self._end = 0  # how far the file may reach on the disk
         self._ready_end = 0  # up to where its pages were made dirty
         self._is_over = not MAKES_ROOM
@@ -107,15 +109,15 @@ class Room:
             start = max(end, self._ready_end)
         try:
             with suppress(OSError, ValueError):  # the append tells what is wrong, or that nothing is
-                for position in range(start, target, PIECE_BYTES):
-                    self._make_piece(fd, position, min(PIECE_BYTES, target - position))
+                for position in range(start, target, self.piece_bytes):
+                    self._make_piece(fd, position, min(self.piece_bytes, target - position))
         finally:
             with _MAKING:
                 self._makers -= 1
                 _MAKING.notify_all()
 
     def _make_piece(self, fd: int, position: int, size: int) -> None:
-        bring_in(fd, position, size)
+        self.bring_in(fd, position, size)
         self._strain.wrote(size)
         with _MAKING:
             self._ready_end = position + size

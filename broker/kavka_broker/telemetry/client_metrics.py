@@ -59,6 +59,7 @@ class ClientMetrics:
     ) -> None:
         self.configs = configs
         self.bytes_max = bytes_max
+        self.decode = decode
         self.instances = Instances()
         self.series = AllSeries()
         self.forward = forward
@@ -194,7 +195,7 @@ class ClientMetrics:
         """Unpack and read, in a thread."""
         try:
             plain = decompress(codec, data, self.bytes_max)
-            pushed = gathered(decode(plain), demand.wants)
+            pushed = gathered(self.decode(plain), demand.wants)
             known = [(name, value) for name, value in attributes.items() if value]
             return Unpacked(pushed, None if self.forward is None else with_attributes(plain, known, ADDED_BYTES_MAX))
         except TooLarge as problem:

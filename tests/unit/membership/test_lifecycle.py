@@ -6,7 +6,6 @@ from collections.abc import Awaitable, Callable
 import pytest
 
 from kavka_broker.core.config.listeners import Listener
-from kavka_broker.membership import lifecycle
 from kavka_broker.membership.channel import ControllerChannel
 from kavka_broker.membership.lifecycle import CannotJoin, Introduction, Lifecycle, Times
 from kavka_broker.peers import Unreachable
@@ -225,15 +224,13 @@ def test_a_broker_that_is_not_let_go_leaves_after_its_time() -> None:
     play(scenario)
 
 
-def test_a_quorum_that_is_gone_does_not_hold_the_last_broker(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lifecycle, "SILENCE_MS_MAX", 100)
-
+def test_a_quorum_that_is_gone_does_not_hold_the_last_broker() -> None:
     async def scenario(broker: Lifecycle, controller: Controller) -> None:
         await broker.register()
         controller.quorum.elect(None)
         assert await broker.leave(60_000)
 
-    play(scenario)
+    play(scenario, Times(silence_ms_max=100))
 
 
 def test_a_broker_that_cannot_write_steps_aside_until_it_can() -> None:

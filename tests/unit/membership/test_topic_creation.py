@@ -9,9 +9,8 @@ from kavka_broker.core.config.broker import KEYS, BrokerConfig
 from kavka_broker.core.config.definition import Range
 from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, create_topics, defaults_of
 from kavka_broker.core.metadata.image.topic_names import AUDIT_TOPIC, OFFSETS_TOPIC, TRANSACTIONS_TOPIC
-from kavka_broker.membership import topic_creation as module
 from kavka_broker.membership.channel import ControllerChannel
-from kavka_broker.membership.topic_creation import TOGETHER_MAX, TopicMaker, automatic_topic
+from kavka_broker.membership.topic_creation import CREATE_MS_MAX, TOGETHER_MAX, TopicMaker, automatic_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
@@ -45,14 +44,19 @@ class Controller:
         )
 
 
-def play(scenario: Callable[[TopicMaker, Controller], Awaitable[None]], *, is_there: bool = True) -> None:
+def play(
+    scenario: Callable[[TopicMaker, Controller], Awaitable[None]],
+    *,
+    is_there: bool = True,
+    create_ms_max: int = CREATE_MS_MAX,
+) -> None:
     async def run() -> None:
         quorum = FakeQuorum()
         controller = Controller(quorum)
         peers = FakePeers({("one", 1): controller.answer if is_there else refuse})
         channel = ControllerChannel(1, quorum, peers, leads=lambda: False, local=controller.answer)
         async with asyncio.timeout(60):
-            await scenario(TopicMaker(BrokerConfig.parse(PROPERTIES), channel, quorum), controller)
+            await scenario(TopicMaker(BrokerConfig.parse(PROPERTIES), channel, quorum, create_ms_max), controller)
 
     asyncio.run(run())
 
@@ -99,14 +103,12 @@ def test_a_request_has_room_for_so_many() -> None:
     play(scenario)
 
 
-def test_creation_is_refused_without_a_controller(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "CREATE_MS_MAX", 100)
-
+def test_creation_is_refused_without_a_controller() -> None:
     async def scenario(maker: TopicMaker, _: Controller) -> None:
         refused = await maker.create(["a", "b"])
         assert [error.code for error in refused.values()] == [ErrorCode.REQUEST_TIMED_OUT] * 2
 
-    play(scenario, is_there=False)
+    play(scenario, is_there=False, create_ms_max=100)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import pytest
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
 from kavka_broker.storage.cleaning import run
+from kavka_broker.storage.cleaning.run import BYTES_PER_SLICE
 from kavka_broker.storage.log import Log
 from tests.sim.loop import SimLoop
 from tests.support.sim_disk import DiskError
@@ -37,7 +38,7 @@ class SimulatedClock:
 class World:
     """A cleaner over logs of one key each, in two directories, with configs that change."""
 
-    def __init__(self, loop: SimLoop, **changes: str) -> None:
+    def __init__(self, loop: SimLoop, slice_bytes: int = BYTES_PER_SLICE, **changes: str) -> None:
         self.loop = loop
         self.disk = formatted(*DIRECTORIES)
         self.manager = start(self.disk, *DIRECTORIES)
@@ -51,6 +52,7 @@ class World:
             config=lambda: self.config,
             stable_offset_of=lambda one: one.log_end_offset,
             crash=self.crashes.append,
+            slice_bytes=slice_bytes,
         )
 
     def alter(self, **changes: str) -> None:
@@ -76,9 +78,9 @@ class World:
         await until(holds, seconds_max)
 
 
-def play(act: Callable[[World], Awaitable[None]], **changes: str) -> None:
+def play(act: Callable[[World], Awaitable[None]], slice_bytes: int = BYTES_PER_SLICE, **changes: str) -> None:
     async def scenario(loop: SimLoop) -> None:
-        world = World(loop, **changes)
+        world = World(loop, slice_bytes, **changes)
         world.cleaner.start()
         await act(world)
         await world.cleaner.stop()
@@ -88,12 +90,6 @@ def play(act: Callable[[World], Awaitable[None]], **changes: str) -> None:
     play_simulated(scenario)
 
 
-@pytest.fixture
-def small_slices(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run, "BYTES_PER_SLICE", 200)
-
-
-@pytest.mark.usefixtures("small_slices")
 @pytest.mark.parametrize("threads", [1, 3])
 def test_as_many_logs_as_threads_are_cleaned_beside_each_other(threads: int) -> None:
     most, shares = 0, set[int]()
@@ -113,6 +109,7 @@ def test_as_many_logs_as_threads_are_cleaned_beside_each_other(threads: int) -> 
     size = 12 * MEBIBYTE
     play(
         act,
+        200,
         log_cleaner_threads=str(threads),
         log_cleaner_dedupe_buffer_size=str(size),
         log_cleaner_io_max_bytes_per_second="100000",
@@ -130,7 +127,6 @@ def test_threads_may_come_while_it_runs() -> None:
     play(act, log_cleaner_threads="0")
 
 
-@pytest.mark.usefixtures("small_slices")
 def test_the_rate_is_held_by_all_threads_together() -> None:
     rate = 5_000
 
@@ -143,10 +139,9 @@ def test_the_rate_is_held_by_all_threads_together() -> None:
             assert 0.6 * rate * passed <= world.moved_bytes <= rate * (passed + 0.01) + 2 * 500
         assert len(world.cleaner.running) == 2
 
-    play(act, log_cleaner_threads="2", log_cleaner_io_max_bytes_per_second=str(rate))
+    play(act, 200, log_cleaner_threads="2", log_cleaner_io_max_bytes_per_second=str(rate))
 
 
-@pytest.mark.usefixtures("small_slices")
 def test_a_rate_that_is_raised_counts_for_what_waits_already() -> None:
     async def act(world: World) -> None:
         await world.until(lambda: world.loop.time() > 5)
@@ -154,7 +149,7 @@ def test_a_rate_that_is_raised_counts_for_what_waits_already() -> None:
         world.alter(log_cleaner_io_max_bytes_per_second="1e9")
         await world.until(lambda: len(world.cleaned) == LOGS, 3)
 
-    play(act, log_cleaner_io_max_bytes_per_second="1")
+    play(act, 200, log_cleaner_io_max_bytes_per_second="1")
 
 
 def test_a_backoff_that_is_cut_is_not_waited_for() -> None:

@@ -8,7 +8,8 @@ from dataclasses import replace
 import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.replica.hosting.log_cleaner import COMPACTED_PER_TURN, Cleanable, LogCleaner
+from kavka_broker.replica.hosting.log_cleaner import COMPACTED_PER_TURN, SEGMENTS_PER_TURN, Cleanable, LogCleaner
+from kavka_broker.storage.cleaning.run import BYTES_PER_SLICE
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.cluster import StillClock
@@ -28,7 +29,9 @@ def config_of(**changes: str) -> BrokerConfig:
 class World:
     """A cleaner over two logs of one key each; the second one has more that is dirty."""
 
-    def __init__(self, **changes: str) -> None:
+    def __init__(
+        self, slice_bytes: int = BYTES_PER_SLICE, segments_per_turn: int = SEGMENTS_PER_TURN, **changes: str
+    ) -> None:
         self.disk: SimDisk = formatted()
         self.logs: LogManager = start(self.disk)
         self.stable: dict[Log, int | None] = {}
@@ -41,6 +44,8 @@ class World:
             config=lambda: config_of(**changes),
             stable_offset_of=lambda one: self.stable.get(one, one.log_end_offset),
             crash=self.crashes.append,
+            slice_bytes=slice_bytes,
+            segments_per_turn=segments_per_turn,
         )
 
     def log(self, topic: str, rounds: int) -> Log:
@@ -54,9 +59,14 @@ class World:
         return made
 
 
-def play(act: Callable[[World], Awaitable[None]], **changes: str) -> World:
+def play(
+    act: Callable[[World], Awaitable[None]],
+    slice_bytes: int = BYTES_PER_SLICE,
+    segments_per_turn: int = SEGMENTS_PER_TURN,
+    **changes: str,
+) -> World:
     async def run() -> World:
-        world = World(**changes)
+        world = World(slice_bytes, segments_per_turn, **changes)
         await act(world)
         return world
 
@@ -163,9 +173,7 @@ def test_a_cleaning_ends_with_the_service_of_its_log() -> None:
     play(act)
 
 
-def test_a_rate_holds_it_back_and_a_stop_does_not_wait_for_it(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.storage.cleaning.run.BYTES_PER_SLICE", 1)
-
+def test_a_rate_holds_it_back_and_a_stop_does_not_wait_for_it() -> None:
     async def act(world: World) -> None:
         world.cleaner.start()
         async with asyncio.timeout(60):
@@ -175,7 +183,7 @@ def test_a_rate_holds_it_back_and_a_stop_does_not_wait_for_it(monkeypatch: pytes
         assert world.cleaner.figures.runs_total == 0
         assert len(values(world.more)) == 5
 
-    assert play(act, log_cleaner_io_max_bytes_per_second="0.001").crashes == []
+    assert play(act, slice_bytes=1, log_cleaner_io_max_bytes_per_second="0.001").crashes == []
 
 
 @pytest.mark.parametrize("changes", [{"log_cleaner_enable": "false"}, {"log_cleaner_threads": "0"}])
@@ -189,9 +197,8 @@ def test_it_can_be_told_not_to(changes: dict[str, str]) -> None:
     play(act, **changes)
 
 
-def test_a_log_of_many_segments_is_not_looked_at_in_one_piece(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_of_many_segments_is_not_looked_at_in_one_piece() -> None:
     """And one that is cut meanwhile is not cleaned by what was seen of it before."""
-    monkeypatch.setattr("kavka_broker.replica.hosting.log_cleaner.SEGMENTS_PER_TURN", 1)
 
     async def act(world: World) -> None:
         cleaning = asyncio.create_task(world.cleaner.clean_next())
@@ -205,7 +212,7 @@ def test_a_log_of_many_segments_is_not_looked_at_in_one_piece(monkeypatch: pytes
         assert not await cleaning
         assert len(values(world.more)) == 10
 
-    play(act)
+    play(act, segments_per_turn=1)
 
 
 def test_very_many_logs_that_are_not_cleaned_are_passed_over_in_few_turns(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -243,8 +250,7 @@ def test_a_log_is_cleaned_when_its_oldest_dirty_record_has_waited_too_long() -> 
     play(act)
 
 
-def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.storage.cleaning.run.BYTES_PER_SLICE", 1)
+def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one() -> None:
     ends = set()
     for turns in range(0, 60, 3):
 
@@ -261,7 +267,7 @@ def test_a_topic_deleted_under_its_cleaning_takes_nothing_of_the_next_one(monkey
             assert again.state.cleaned_offset == 0
             assert world.cleaner.uncleanable == []
 
-        assert play(act).logs.online
+        assert play(act, slice_bytes=1).logs.online
     assert False in ends
 
 

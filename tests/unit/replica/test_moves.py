@@ -406,10 +406,7 @@ def test_a_move_takes_a_log_that_begins_in_the_middle_of_a_batch(tmp_path: Path)
 
 
 @pytest.mark.parametrize("rate", [0.0, 1.0])
-def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, rate: float
-) -> None:
-    monkeypatch.setattr(moves, "BREATH_S_MAX", 0.001)
+def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(tmp_path: Path, rate: float) -> None:
     rates, asked = [rate], list[float]()
     crashes: list[BaseException] = []
 
@@ -419,6 +416,7 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
             mover = inside.broker.replicas.moves
+            mover.pause_seconds = 0.001
 
             def bytes_per_second() -> float:
                 asked.append(rates[0])
@@ -440,9 +438,8 @@ def test_a_move_whose_rate_is_next_to_nothing_goes_on_when_it_is_altered(
     assert not crashes
 
 
-def test_all_moves_of_a_broker_have_one_rate(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_all_moves_of_a_broker_have_one_rate(tmp_path: Path) -> None:
     """It is measured over a window, as Apache Kafka does: what was moved before counts for the next move."""
-    monkeypatch.setattr(moves, "BREATH_S_MAX", 0.001)
 
     async def scenario() -> None:
         async with running(tmp_path / "a", two(tmp_path)) as inside:
@@ -450,6 +447,7 @@ def test_all_moves_of_a_broker_have_one_rate(tmp_path: Path, monkeypatch: pytest
             for number in range(RECORDS):
                 write(inside, b"%d" % number)
             mover, looked, rates = inside.broker.replicas.moves, list[float](), [1000.0]
+            mover.pause_seconds = 0.001
 
             def bytes_per_second() -> float:
                 looked.append(rates[0])

@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import Callable
+from itertools import accumulate
 from pathlib import Path
 from random import Random
 from types import SimpleNamespace
@@ -16,9 +17,10 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import MetaProperties, write_meta_properties
 from kavka_broker.storage.log_manager import LogManager
 from kavka_broker.storage.retention import delete_expired
+from tests.sim.loop import SimLoop
 from tests.support.in_process import running
 from tests.support.sim_disk import Operation, SimDisk
-from tests.support.waiting import until
+from tests.support.waiting import play_simulated, until
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill
 
 
@@ -72,24 +74,23 @@ def test_a_broken_invariant_is_not_carried_on_with() -> None:
 @pytest.mark.parametrize(
     ("first_ms", "delays_s"), [(None, [300, 300, 300]), (30_000, [30, 300, 300]), (900_000, [300, 300, 300])]
 )
-def test_a_chore_may_come_sooner_after_the_start(
-    first_ms: int | None, delays_s: list[float], monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_chore_may_come_sooner_after_the_start(first_ms: int | None, delays_s: list[float]) -> None:
     """Of a broker that restarts each few minutes nothing would ever be deleted (log.initial.task.delay.ms)."""
-    slept: list[float] = []
+    at_s: list[float] = []
 
-    async def sleep(seconds: float) -> None:
-        if len(slept) == len(delays_s):
-            raise asyncio.CancelledError
-        slept.append(seconds)
+    async def scenario(loop: SimLoop) -> None:
+        began_s = loop.time()
 
-    async def work() -> None:
-        pass
+        async def work() -> None:
+            at_s.append(loop.time() - began_s)
+            if len(at_s) == len(delays_s):
+                raise asyncio.CancelledError
 
-    monkeypatch.setattr(asyncio, "sleep", sleep)
-    with pytest.raises(asyncio.CancelledError):
-        asyncio.run(keeper(raised).repeat(Chore("test", 300_000, work, first_ms)))
-    assert slept == delays_s
+        with pytest.raises(asyncio.CancelledError):
+            await keeper(raised).repeat(Chore("test", 300_000, work, first_ms))
+
+    play_simulated(scenario)
+    assert at_s == pytest.approx(list(accumulate(delays_s)))
 
 
 LOGS = 20

@@ -11,7 +11,7 @@ from kavka_broker.storage.cleaning.segment_swap import put_in_place
 from kavka_broker.storage.file_names import CLEANED, SWAP
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.retention import delete_expired
-from tests.unit.storage.cleaning import COMPACTED, begin, clean, disk_of, put, roll
+from tests.unit.storage.cleaning import AMPLE, COMPACTED, begin, clean, disk_of, put, roll
 from tests.unit.storage.support import DIRECTORY, NOW_MS, everything, open_log
 from tests.unit.storage.test_log_manager import ID, formatted, start
 
@@ -91,13 +91,12 @@ def newest(records: list[Record]) -> dict[bytes | None, Record]:
 
 
 @pytest.mark.parametrize("change", [by_time, by_size, by_request, by_request_of_all, by_a_cut, by_an_append])
-def test_what_changes_under_a_cleaning_comes_to_the_same(change: Change, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_broker.storage.cleaning.run.BYTES_PER_SLICE", 1)
+def test_what_changes_under_a_cleaning_comes_to_the_same(change: Change) -> None:
     ends = set()
     for step in range(0, STEPS, 2):
         log = written()
         before = everything(log)
-        ends.add(run_with(begin(log), step, change))
+        ends.add(run_with(begin(log, bounds=replace(AMPLE, slice_bytes=1)), step, change))
         after = everything(log)
         added = [record for record in after if record not in before]
         assert len(added) == log.log_end_offset - ENDS_AT if change is by_an_append else not added

@@ -7,9 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.storage import preallocation
 from kavka_broker.storage.disk import RealDisk, RealFile
-from kavka_broker.storage.preallocation import MAKES_ROOM
+from kavka_broker.storage.preallocation import MAKES_ROOM, bring_in
 
 pytestmark = pytest.mark.skipif(not MAKES_ROOM, reason="this kernel makes no room by request")
 SIZE = 300_000
@@ -65,18 +64,15 @@ def test_a_cut_takes_room_along(file: RealFile) -> None:
     assert on_disk(file) == b"five"
 
 
-def test_a_file_that_room_is_made_for_is_not_let_go_of_and_its_end_waits(
-    file: RealFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_room_is_made_for_is_not_let_go_of_and_its_end_waits(file: RealFile) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    bring_in = preallocation.bring_in
 
     def slow(fd: int, position: int, size: int) -> None:
         begun.set()
         go_on.wait(60)
         bring_in(fd, position, size)
 
-    monkeypatch.setattr(preallocation, "bring_in", slow)
+    file.room.bring_in = slow
     with ThreadPoolExecutor(2) as pool:
         made = pool.submit(file.make_room, SIZE)
         begun.wait(60)
@@ -100,9 +96,7 @@ def test_appends_beside_a_thread_that_makes_room_lose_nothing(file: RealFile) ->
     assert on_disk(file) == b"first" + b"".join(pieces)
 
 
-def test_a_file_that_is_not_open_or_whose_disk_refuses_goes_without(
-    file: RealFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_file_that_is_not_open_or_whose_disk_refuses_goes_without(file: RealFile) -> None:
     file.release()
     file.make_room(SIZE)
     assert len(on_disk(file)) == 5
@@ -110,23 +104,22 @@ def test_a_file_that_is_not_open_or_whose_disk_refuses_goes_without(
     def full(*_: object) -> None:
         raise OSError(28, os.strerror(28))
 
-    monkeypatch.setattr(preallocation, "bring_in", full)
+    file.room.bring_in = full
     file.append(b"!")
     file.make_room(SIZE)
     file.append(b"!")
     assert on_disk(file) == b"first!!"
 
 
-def test_room_is_made_in_pieces_and_only_once(file: RealFile, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_room_is_made_in_pieces_and_only_once(file: RealFile) -> None:
     made = list[tuple[int, int]]()
-    bring_in = preallocation.bring_in
 
     def noting(fd: int, position: int, size: int) -> None:
         bring_in(fd, position, size)
         made.append((position, size))
 
-    monkeypatch.setattr(preallocation, "bring_in", noting)
-    monkeypatch.setattr(preallocation, "PIECE_BYTES", 100_000)
+    file.room.bring_in = noting
+    file.room.piece_bytes = 100_000
     file.make_room(SIZE - 50_000)
     file.make_room(1000)
     assert (made, file.room_bytes) == ([(5, 100_000), (100_005, 100_000), (200_005, 50_000)], 250_000)
@@ -138,11 +131,8 @@ def test_room_is_made_in_pieces_and_only_once(file: RealFile, monkeypatch: pytes
     assert file.room_bytes == 0
 
 
-def test_who_waits_for_room_goes_on_after_the_piece_that_holds_it(
-    file: RealFile, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_waits_for_room_goes_on_after_the_piece_that_holds_it(file: RealFile) -> None:
     go_on, pieces = threading.Event(), list[int]()
-    bring_in = preallocation.bring_in
 
     def slow(fd: int, position: int, size: int) -> None:
         if pieces:
@@ -150,8 +140,8 @@ def test_who_waits_for_room_goes_on_after_the_piece_that_holds_it(
         bring_in(fd, position, size)
         pieces.append(position)
 
-    monkeypatch.setattr(preallocation, "bring_in", slow)
-    monkeypatch.setattr(preallocation, "PIECE_BYTES", 100_000)
+    file.room.bring_in = slow
+    file.room.piece_bytes = 100_000
     with ThreadPoolExecutor(2) as pool:
         extended = pool.submit(file.make_room, SIZE)
         pool.submit(file.make_room, 100_000).result(60)

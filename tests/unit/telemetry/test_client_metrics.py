@@ -1,9 +1,8 @@
 """Pushes as the broker takes them: unpacked, read, kept, passed on; or refused."""
 
 import asyncio
+import logging
 import threading
-from functools import partial
-from types import SimpleNamespace
 
 import pytest
 
@@ -36,12 +35,23 @@ WANTED = {"metrics": "org.", "interval.ms": "1000"}
 PUSH = metrics(gauge("org.level", 2.5), flow("org.flow", 3), gauge("com.other", 7), gauge("org.nan", float("nan")))
 
 
-def made(forward: Forward | None = None, **subscriptions: dict[str, str]) -> ClientMetrics:
+class SetClock(StoppedClock):
+    """A clock that shows what it was set to."""
+
+    ms = 1000.0
+
+    def monotonic_ms(self) -> float:
+        return self.ms
+
+
+def made(
+    forward: Forward | None = None, clock: StoppedClock | None = None, **subscriptions: dict[str, str]
+) -> ClientMetrics:
     configs, ids = Configs(), iter([bytes([number]) * 16 for number in (7, 7, 8)])
     for name, values in subscriptions.items():
         for key, value in values.items():
             configs.replay(ConfigRecord(ResourceType.CLIENT_METRICS, name, key, value))
-    taken = ClientMetrics(BYTES_MAX, configs, StoppedClock(), lambda: next(ids), forward)
+    taken = ClientMetrics(BYTES_MAX, configs, clock or StoppedClock(), lambda: next(ids), forward)
     taken.follow()
     return taken
 
@@ -118,7 +128,7 @@ def test_more_subscriptions_than_are_matched() -> None:
     assert sorted(wanted) == [f"m{number:03}" for number in range(SUBSCRIPTIONS_MAX)]
 
 
-def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read() -> None:
     """Otherwise, clients that come, push and go would take all threads."""
     go_on, running = threading.Event(), list[int]()
 
@@ -127,10 +137,9 @@ def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read(monkeypa
         go_on.wait()
         return Pushed()
 
-    monkeypatch.setattr(client_metrics, "decode", slow)
-
     async def scenario() -> None:
         taken = made(one=WANTED)
+        taken.decode = slow
         pushes = []
         for number in range(3):
             instance_id = bytes([number + 1]) * 16
@@ -263,18 +272,20 @@ def test_asks_count_by_the_code_of_their_answer() -> None:
 
 
 def test_instances_that_make_room_for_others_are_warned_of_once_in_five_minutes(
-    monkeypatch: pytest.MonkeyPatch,
+    caplog: pytest.LogCaptureFixture,
 ) -> None:
-    told = list[int]()
-    warns = SimpleNamespace(warning=lambda _, displaced, **fields: told.append(displaced))
-    monkeypatch.setattr(client_metrics, "log", warns)
-    now = [1000.0]
-    monkeypatch.setattr(StoppedClock, "monotonic_ms", lambda _: now[0])
-    monkeypatch.setattr(client_metrics, "Instances", partial(Instances, 1))
-    taken = made(all=WANTED)
-    for number in range(1, 5):
-        at_once(taken.ask(bytes([number]) * 16, CLIENT))
-    assert told == [1]
-    now[0] += client_metrics.TOLD_AGAIN_MS
-    at_once(taken.ask(ME, CLIENT))
-    assert told == [1, 3]
+    def told() -> list[int]:
+        warnings = (one for one in caplog.records if one.getMessage() == "telemetry.instances.displaced")
+        return [one.fields["displaced"] for one in warnings]  # type: ignore[attr-defined]
+
+    clock = SetClock()
+    taken = made(clock=clock, all=WANTED)
+    taken.instances = Instances(1)
+    taken.follow()
+    with caplog.at_level(logging.WARNING, "kavka"):
+        for number in range(1, 5):
+            at_once(taken.ask(bytes([number]) * 16, CLIENT))
+        assert told() == [1]
+        clock.ms += client_metrics.TOLD_AGAIN_MS
+        at_once(taken.ask(ME, CLIENT))
+        assert told() == [1, 3]

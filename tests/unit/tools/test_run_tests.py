@@ -31,22 +31,23 @@ def test_skipped():
 BAD = "def test_bad():\n    raise ValueError('a defect')\n"
 
 
+SUITES = ("good", "bad")
+TOOLS = {"well": ("python", "-c", "pass"), "ill": ("python", "-c", "raise SystemExit('it is wrong')")}
+
+
 @pytest.fixture(autouse=True)
 def project(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     for name, source in (("good", GOOD), ("bad", BAD)):
         (tmp_path / name).mkdir()
         (tmp_path / name / f"test_{name}.py").write_text(source)
-    monkeypatch.setattr(run_tests, "ROOT", tmp_path)
+    monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")  # no made-up test needs one, and each run loads them anew
-    monkeypatch.setattr(run_tests, "QUICK", ("good", "bad"))
-    tools = {"well": ("python", "-c", "pass"), "ill": ("python", "-c", "raise SystemExit('it is wrong')")}
-    monkeypatch.setattr(run_tests, "LINT", tools)
     return tmp_path
 
 
 def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
-    run_quick(tally)
+    run_quick(tally, suites=SUITES, lint=TOOLS)
     assert (tally.passed, tally.failed, tally.skipped) == (2, 2, 1)
     assert [(why, count) for (_, why), count in tally.reasons.items()] == [("no such program", 1)]
     shown, _ = capfd.readouterr()
@@ -60,11 +61,9 @@ def test_everything_is_counted_and_shown_whatever_failed_before(capfd: pytest.Ca
         assert words in shown
 
 
-def test_what_failed_is_named_before_the_last_line(
-    monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_what_failed_is_named_before_the_last_line(capfd: pytest.CaptureFixture[str]) -> None:
     tally = Tally()
-    run_quick(tally)
+    run_quick(tally, suites=SUITES, lint=TOOLS)
     capfd.readouterr()
     assert sum_up(tally, ()) == 1
     assert capfd.readouterr()[0].splitlines()[-3:] == [
@@ -72,8 +71,7 @@ def test_what_failed_is_named_before_the_last_line(
         "failed: bad/test_bad.py::test_bad: ValueError: a defect",
         "2 passed, 2 failed, 1 skipped",
     ]
-    monkeypatch.setattr(run_tests, "NAMED_MAX", 1)
-    sum_up(tally, ())
+    sum_up(tally, (), named_max=1)
     assert "failed: 1 more" in capfd.readouterr()[0]
 
 
@@ -102,8 +100,8 @@ def test_each_command_leaves_out_what_another_one_runs(project: Path, command: s
     (project / "good" / "test_good.py").write_text(f"import pytest\n\n{marks}")
     (project / "pytest.ini").write_text("[pytest]\nmarkers =\n    thorough\n    extended\n")
     tally = Tally()
-    run_quick(tally, run_tests.MARKED[command])
-    assert tally.passed - len(run_tests.LINT) + 1 == count
+    run_quick(tally, run_tests.MARKED[command], suites=SUITES, lint=TOOLS)
+    assert tally.passed - len(TOOLS) + 1 == count
 
 
 def test_a_suite_of_which_nothing_is_left_has_not_failed(project: Path) -> None:
@@ -147,26 +145,20 @@ def test_what_fails_beside_others_and_passes_alone_is_flaky(project: Path, capfd
     assert "failed: tests/unit/test_it.py::test_flaky: AssertionError: a race" in said
 
 
-def test_very_many_failures_are_no_race(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_very_many_failures_are_no_race(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (project / "tests" / "kube").mkdir(parents=True)
     (project / "tests" / "kube" / "test_it.py").write_text(FAILS_ONCE)
-    monkeypatch.setattr(run_tests, "REPEATED_MAX", 1)
     tally = run_pytest(("tests/kube",)).tally
-    repeat_failed(tally)
+    repeat_failed(tally, repeated_max=1)
     assert (tally.failed, tally.flaky) == (2, [])
     assert "once more" not in capfd.readouterr()[0]
 
 
-def test_the_slowest_tests_are_named(
-    project: Path, monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_the_slowest_tests_are_named(project: Path, capfd: pytest.CaptureFixture[str]) -> None:
     (project / "good" / "test_good.py").write_text(
         "import time\n\ndef test_a():\n    pass\n\ndef test_b():\n    time.sleep(0.2)\n"
     )
-    monkeypatch.setattr(run_tests, "SLOWEST", 1)
-    say_slowest(run_pytest(("good",)).tally)
+    say_slowest(run_pytest(("good",)).tally, count=1)
     assert capfd.readouterr()[0].split() == ["0.2", "s", "good/test_good.py::test_b"]
 
 
@@ -184,15 +176,15 @@ def test_each_suite_runs_once_with_ports_of_its_own(
         (project / name).write_text("def test_a(): pass\n" * 10)
     (project / "tests" / "sim" / "test_loop.py").write_text("def test_b(): raise ValueError('a defect')\n")
     monkeypatch.delenv("KAVKA_TEST_PORTS", raising=False)
-    monkeypatch.setattr(run_tests, "LONG", ("tests/kube", "tests/conformance/long", "tests/gone"))
-    assert suites_with_processes() == [
+    long = ("tests/kube", "tests/conformance/long", "tests/gone")
+    assert suites_with_processes(long) == [
         ("tests/kube/test_kube.py",),  # in parts, of which it has one
         ("tests/conformance/long",),
         ("tests/conformance/a", "tests/conformance/b"),
         ("tests/new/test_new.py",),
     ]
     tally = Tally()
-    run_others(tally)
+    run_others(tally, long=long)
     assert (tally.passed, tally.failed) == (len(rooms) + 2, 1)
     shown, _ = capfd.readouterr()
     assert shown.count(" passed in ") == 6
@@ -204,21 +196,25 @@ def test_a_long_suite_is_there() -> None:
     assert [path for path in run_tests.LONG if not any((root / path).rglob("test_*.py"))] == []
 
 
-def test_what_hangs_is_ended_and_what_it_said_is_kept(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_tests, "SUITE_SECONDS_MAX", 0)
-    ran = run_pytest(("good",))
+def test_what_hangs_is_ended_and_what_it_said_is_kept() -> None:
+    ran = run_pytest(("good",), seconds_max=0)
     assert ran.tally.failed == 1
     assert "good: ended after 0 s" in ran.text
 
 
-def test_chosen_files_run_in_place_of_the_first_two_suites(project: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(run_tests, "QUICK", ("unit", "property", "good"))
+def test_chosen_files_run_in_place_of_the_first_two_suites(project: Path) -> None:
+    suites = ("unit", "property", "good")
     (project / "unit").mkdir()
     for name in ("a", "b"):
         (project / "unit" / f"test_{name}.py").write_text("def test_it(): pass\n")
-    assert quick_parts(["unit/test_b.py"]) == [("unit/test_b.py",), ("good",)]
-    assert quick_parts([]) == [("good",)]
-    assert {path for part in quick_parts() for path in part} == {"property", "unit/test_a.py", "unit/test_b.py", "good"}
+    assert quick_parts(["unit/test_b.py"], suites) == [("unit/test_b.py",), ("good",)]
+    assert quick_parts([], suites) == [("good",)]
+    assert {path for part in quick_parts(None, suites) for path in part} == {
+        "property",
+        "unit/test_a.py",
+        "unit/test_b.py",
+        "good",
+    }
 
 
 def test_a_suite_is_divided_and_nothing_of_it_is_lost(project: Path) -> None:

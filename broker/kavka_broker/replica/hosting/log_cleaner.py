@@ -23,7 +23,16 @@ from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.slices import COST_PER_YIELD, Cost
 from kavka_broker.protocol.errors import BrokerError
-from kavka_broker.storage.cleaning.run import Bounds, Cleaning, Outdated, Replacement, Slice, Uncleanable, view
+from kavka_broker.storage.cleaning.run import (
+    BYTES_PER_SLICE,
+    Bounds,
+    Cleaning,
+    Outdated,
+    Replacement,
+    Slice,
+    Uncleanable,
+    view,
+)
 from kavka_broker.storage.cleaning.segment_swap import put_in_place
 from kavka_broker.storage.disk_errors import is_passing
 from kavka_broker.storage.file_names import PartitionName
@@ -81,8 +90,12 @@ class LogCleaner:
         config: Callable[[], BrokerConfig],
         stable_offset_of: Callable[[Log], int | None],
         crash: Callable[[BaseException], None],
+        slice_bytes: int = BYTES_PER_SLICE,
+        segments_per_turn: int = SEGMENTS_PER_TURN,
     ) -> None:
         self._logs = logs
+        self._slice_bytes = slice_bytes
+        self._segments_per_turn = segments_per_turn
         self._clock = clock
         self._config = config
         self._stable_offset_of = stable_offset_of
@@ -203,7 +216,7 @@ class LogCleaner:
         truncations, segments = partition_log.truncations, list[SegmentView]()
         for segment in list(partition_log.segments):
             segments.append(view(segment))
-            if len(segments) % SEGMENTS_PER_TURN == 0:
+            if len(segments) % self._segments_per_turn == 0:
                 await asyncio.sleep(0)
         dirty = dirty_range(view_of(partition_log, segments, stable_offset), now_ms)
         return Cleanable(partition_log, truncations, stable_offset, dirty) if dirty.cleanable_bytes else None
@@ -292,6 +305,7 @@ class LogCleaner:
             config["log.cleaner.dedupe.buffer.size"] // threads,
             config["log.cleaner.io.buffer.load.factor"],
             config["log.cleaner.io.buffer.size"] // threads // 2,
+            self._slice_bytes,
         )
 
     def _tell_progress(self, cleaning: Cleaning, told_ms: float) -> float:

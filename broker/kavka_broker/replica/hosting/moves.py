@@ -74,6 +74,7 @@ class Moves:
         self.throttle = throttle
         self._moved = moved
         self.crash = crash
+        self.pause_seconds = BREATH_S_MAX
         self._moves: dict[Place, Move] = {}
         self._task: asyncio.Task[None] | None = None
 
@@ -277,7 +278,7 @@ class Moves:
         while True:
             if not self.throttle.is_exceeded and not self.throttle.allows_nothing:
                 return
-            await asyncio.sleep(BREATH_S_MAX)
+            await asyncio.sleep(self.pause_seconds)
 
     def _finish(self, place: Place, move: Move, future: Log) -> None:
         partition = move.partition

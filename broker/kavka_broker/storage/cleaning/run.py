@@ -82,6 +82,7 @@ class Bounds:
     buffer_bytes_max: int
     load_factor: float
     read_bytes_max: int = LONG_WINDOW_BYTES
+    slice_bytes: int = BYTES_PER_SLICE
 
 
 @dataclass(slots=True)
@@ -291,7 +292,7 @@ class Cleaning:
         self.figures.bytes_read += read_bytes
         self._pending_bytes += read_bytes + written_bytes
         self._pending_records += records
-        if self._pending_bytes >= BYTES_PER_SLICE or self._pending_records >= RECORDS_PER_SLICE:
+        if self._pending_bytes >= self.bounds.slice_bytes or self._pending_records >= RECORDS_PER_SLICE:
             size_bytes, self._pending_bytes, self._pending_records = self._pending_bytes, 0, 0
             yield Slice(size_bytes)
 
