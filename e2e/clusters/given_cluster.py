@@ -8,6 +8,7 @@ the nodes, where its brokers are on all of them, and uncordons them.
 
 import os
 import subprocess
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +28,7 @@ class GivenCluster:
 
     kubeconfig: Path
     repository: str
+    run: Callable[..., str] = run
     is_begun: bool = False
 
     def up(self) -> None:
@@ -35,7 +37,7 @@ class GivenCluster:
             problem = f"CLUSTER=kubeconfig finds no {self.kubeconfig}; set KUBECONFIG to the one file of your cluster"
             raise SystemExit(f"error: {problem}")
         try:
-            found = run(*kubectl(self.kubeconfig), "get", *OURS, "--ignore-not-found", "--output", "name").split()
+            found = self.run(*kubectl(self.kubeconfig), "get", *OURS, "--ignore-not-found", "--output", "name").split()
         except subprocess.CalledProcessError:
             raise SystemExit(f"error: the cluster of {self.kubeconfig} does not answer") from None
         if found:
@@ -48,7 +50,7 @@ class GivenCluster:
     def down(self) -> None:
         """Delete the definitions, which Helm keeps, and the operator's namespace."""
         if self.is_begun:
-            run(*kubectl(self.kubeconfig), "delete", *OURS, "--ignore-not-found")
+            self.run(*kubectl(self.kubeconfig), "delete", *OURS, "--ignore-not-found")
 
 
 def described() -> Kubernetes:

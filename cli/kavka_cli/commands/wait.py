@@ -69,8 +69,8 @@ def add_options(parser: ArgumentParser) -> None:
     add_local_namespace(parser)
 
 
-def run(options: Namespace) -> int:
-    """Wait until every resource is as it should be; the exit code."""
+def run(options: Namespace, pause: Callable[[float], None] = sleep) -> int:
+    """Wait until every resource is as it should be; the exit code. `pause` takes the seconds between two looks."""
     state = state_directory(options.state_dir)
     try:
         goal, seconds = parse_goal(options.goal), parse_duration(options.timeout)
@@ -80,7 +80,7 @@ def run(options: Namespace) -> int:
             keys = _named(options, goal, state)
     except (BadResourcesError, CommandError) as error:
         return complain(error)
-    unmet = _Wait(state, goal, keys).until(monotonic() + seconds)
+    unmet = _Wait(state, goal, keys, pause).until(monotonic() + seconds)
     return max([0, *(complain(CommandError(_timed_out(key, lack))) for key, lack in unmet.items())])
 
 
@@ -102,6 +102,7 @@ class _Wait:
     state: Path
     goal: Goal
     keys: list[Key]
+    pause: Callable[[float], None]
     _stores: dict[Layout, Store] = field(default_factory=dict)
 
     def until(self, deadline: float) -> dict[Key, str]:
@@ -117,7 +118,7 @@ class _Wait:
                     lacking[key] = lack
             if not lacking or monotonic() >= deadline:
                 return lacking
-            sleep(POLL_SECONDS)
+            self.pause(POLL_SECONDS)
 
     def _document(self, key: Key) -> Document | None:
         for layout in clusters(self.state):

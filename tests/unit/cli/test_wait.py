@@ -1,6 +1,10 @@
 """`kavka wait`: the goals, the words where a goal is not met, and how long it waits."""
 
-from collections.abc import Iterator
+import contextlib
+import io
+from argparse import ArgumentParser
+from collections.abc import Callable, Iterator
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -53,6 +57,16 @@ def say(store: Store, name: str, words: tuple[Word, ...], generation: int = 1) -
     store.set_status(one, one.status.replaced(update))
 
 
+def waits(person: Person, pause: Callable[[], None], *words: str) -> tuple[int, str]:
+    """Exit code and output of `kavka wait`, with something that happens in each of its pauses."""
+    parser, said = ArgumentParser(), io.StringIO()
+    wait.add_options(parser)
+    options = parser.parse_args([*words, "--state-dir", str(person.directory / "state")])
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = wait.run(options, lambda _: pause())
+    return code, said.getvalue()
+
+
 def test_ready_resources_are_not_waited_for(person: Person, store: Store) -> None:
     say(store, "main", ALL_IS_WELL)
     say(store, "orders", ALL_IS_WELL)
@@ -101,25 +115,28 @@ def test_a_cluster_that_does_not_run_is_not_ready(person: Person, store: Store, 
     assert (code, said) == (1, f"{TIMED_OUT} topic.kavka.dev/orders: {lack}\n")
 
 
-def test_wait_ends_when_the_condition_is_met(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_wait_ends_when_the_condition_is_met(person: Person, store: Store) -> None:
     turns = iter(
         (
             lambda: say(store, "orders", reconciling("Creating", "it does not exist yet")),
             lambda: say(store, "orders", ALL_IS_WELL),
         )
     )
-    monkeypatch.setattr(wait, "sleep", lambda _: next(turns)())
-    assert person.types("wait", "--for=condition=Ready", "topic", "orders") == (
+
+    def turn() -> None:
+        next(turns)()
+
+    assert waits(person, turn, "--for=condition=Ready", "topic", "orders") == (
         0,
         "topic.kavka.dev/orders condition met\n",
     )
     assert next(turns, None) is None
 
 
-def test_wait_for_delete_and_create(person: Person, store: Store, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(wait, "sleep", lambda _: store.remove(("Topic", "default", "orders")))
+def test_wait_for_delete_and_create(person: Person, store: Store) -> None:
     store.mark_deleted(("Topic", "default", "orders"), NOW)
-    assert person.types("wait", "--for=delete", "kvt/orders")[0] == 0
+    goes = partial(store.remove, ("Topic", "default", "orders"))
+    assert waits(person, goes, "--for=delete", "kvt/orders")[0] == 0
     assert person.types("wait", "--for=delete", "kvt/orders", "--timeout=0")[0] == 0, "it is gone already"
     assert person.types("wait", "--for=condition=Ready", "kvt/orders") == (
         1,
@@ -127,8 +144,8 @@ def test_wait_for_delete_and_create(person: Person, store: Store, monkeypatch: p
     )
     code, said = person.types("wait", "--for=create", "kvt/orders", "--timeout=0")
     assert (code, said.endswith("orders: it does not exist\n")) == (1, True)
-    monkeypatch.setattr(wait, "sleep", lambda _: store.apply(load([Path(person.file())]), NOW))
-    assert person.types("wait", "--for=create", "kvt/orders")[0] == 0
+    comes = partial(store.apply, load([Path(person.file())]), NOW)
+    assert waits(person, comes, "--for=create", "kvt/orders")[0] == 0
 
 
 @pytest.mark.parametrize(

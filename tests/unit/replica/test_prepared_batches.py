@@ -3,8 +3,8 @@
 import asyncio
 import os
 import threading
+from dataclasses import replace
 from pathlib import Path
-from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -20,6 +20,7 @@ from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import build_batch, read_records
 from kavka_broker.replica.writing import batch_preparation as preparation
 from kavka_broker.replica.writing.batch_preparation import BATCHES_AHEAD
+from kavka_broker.runtime.environment import REAL
 from kavka_broker.storage.batch_check import Prepared, prepare_in_thread
 from kavka_broker.storage.disk import RealDisk, RealFile
 from kavka_broker.storage.preallocation import MAKES_ROOM
@@ -70,6 +71,53 @@ class Threads:
             await until(lambda: self.begun >= count)
 
 
+class StrainedDisk(RealDisk):
+    """A disk that says that it is strained, as long as `is_felt`; `lasts` says whether it knows that it will be."""
+
+    def __init__(self, *, lasts: bool, is_felt: bool = True) -> None:
+        super().__init__()
+        self.is_felt, self.lasts, self.looks = is_felt, lasts, 0
+
+    @property
+    def is_strained(self) -> bool:
+        self.looks += 1
+        return self.is_felt
+
+    @property
+    def strain_lasts(self) -> bool:
+        return self.lasts
+
+
+class RoomyFile(RealFile):
+    """A file for which no room is made before it may be; `made` are the sizes."""
+
+    __slots__ = ("disk",)
+
+    def __init__(self, path: str, disk: "RoomyDisk") -> None:
+        super().__init__(path)
+        self.disk = disk
+
+    def make_room(self, size: int) -> None:
+        self.disk.begin(size)
+        super().make_room(size)
+        self.disk.made.append(size)
+
+
+class RoomyDisk(StrainedDisk):
+    """A strained disk whose files wait for the test before room is made in them, in threads alone."""
+
+    def __init__(self) -> None:
+        super().__init__(lasts=True)
+        self.made, self.may_make, self.of_loop = list[int](), threading.Event(), threading.get_ident()
+
+    def open(self, path: str) -> RealFile:
+        return RoomyFile(path, self)
+
+    def begin(self, _: int) -> None:
+        assert threading.get_ident() != self.of_loop
+        assert self.may_make.wait(TIMEOUT_SECONDS)
+
+
 def log_end(inside: InProcess, topic: str) -> int:
     return inside.broker.partitions.leader(topic, 0).log.log_end_offset
 
@@ -107,20 +155,11 @@ def test_a_thread_recompresses_batches_in_order(tmp_path: Path, monkeypatch: pyt
     assert of_loop not in threads.idents
 
 
-def test_large_batches_wait_in_order_until_the_disk_has_caught_up(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    strain = SimpleNamespace(is_felt=True, looks=0)
-
-    def look(disk: RealDisk) -> bool:
-        strain.looks += 1
-        return bool(strain.is_felt)
-
-    monkeypatch.setattr(RealDisk, "is_strained", property(look))
-    monkeypatch.setattr(RealDisk, "strain_lasts", False)
+def test_large_batches_wait_in_order_until_the_disk_has_caught_up(tmp_path: Path) -> None:
+    strain = StrainedDisk(lasts=False)
 
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
+        async with running(tmp_path, world=replace(REAL, disk=strain)) as inside:
             await inside.create("plain")
             client, other = await inside.connect(), await inside.connect()
             for _ in range(3):
@@ -142,22 +181,11 @@ def test_large_batches_wait_in_order_until_the_disk_has_caught_up(
 def test_room_is_made_ahead_of_large_batches_while_strain_lasts(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    threads = Threads(monkeypatch)
-    monkeypatch.setattr(RealDisk, "is_strained", True)
-    monkeypatch.setattr(RealDisk, "strain_lasts", True)
-    made, may_make, of_loop = list[int](), threading.Event(), threading.get_ident()
-    make_room = RealFile.make_room
-
-    def noting(file: RealFile, size: int) -> None:
-        assert threading.get_ident() != of_loop
-        assert may_make.wait(TIMEOUT_SECONDS)
-        make_room(file, size)
-        made.append(size)
-
-    monkeypatch.setattr(RealFile, "make_room", noting)
+    threads, disk = Threads(monkeypatch), RoomyDisk()
+    made = disk.made
 
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
+        async with running(tmp_path, world=replace(REAL, disk=disk)) as inside:
             await inside.create("plain")
             client, other = await inside.connect(), await inside.connect()
             await other.call(request(("plain", batch(value=b"opens the file"))), ProduceResponse, VERSION)
@@ -165,7 +193,7 @@ def test_room_is_made_ahead_of_large_batches_while_strain_lasts(
                 client.send(request(("plain", batch())), VERSION)
             told = await other.call(request(("plain", batch(value=b"small"))), ProduceResponse, VERSION)
             assert answers(told) == {"plain": (ErrorCode.NONE, 1)}, "who waits for no room waits for nobody"
-            may_make.set()
+            disk.may_make.set()
             for offset in (2, 3, 4):
                 assert answers(await client.receive(ProduceResponse, VERSION)) == {"plain": (ErrorCode.NONE, offset)}
             log = inside.broker.partitions.leader("plain", 0).log
@@ -240,31 +268,23 @@ def test_a_batch_that_waited_is_not_written_to_another_topic_of_the_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, what: str
 ) -> None:
     """Found by seed 259877062 of the simulation: a record of a deleted topic stood in its successor."""
-    threads, strain, looks = Threads(monkeypatch), what == "the disk", list[None]()
-
-    def look(disk: RealDisk) -> bool:
-        looks.append(None)
-        return strain
-
-    monkeypatch.setattr(RealDisk, "is_strained", property(look))
-    monkeypatch.setattr(RealDisk, "strain_lasts", False)
-    configs: dict[str, Any] = {} if strain else {"compression_type": "zstd"}
+    threads, disk = Threads(monkeypatch), StrainedDisk(lasts=False, is_felt=what == "the disk")
+    configs: dict[str, Any] = {} if disk.is_felt else {"compression_type": "zstd"}
 
     async def scenario() -> None:
-        nonlocal strain
-        async with running(tmp_path) as inside:
+        async with running(tmp_path, world=replace(REAL, disk=disk)) as inside:
             former = await inside.create("again", **configs)
             client = await inside.connect()
             data = TopicProduceData("", former, [PartitionProduceData(0, batch())])
             client.send(ProduceRequest(None, -1, 10_000, [data]), 13)
             async with asyncio.timeout(TIMEOUT_SECONDS):
-                await until(lambda: bool(looks if strain else threads.begun))
+                await until(lambda: bool(disk.looks if disk.is_felt else threads.begun))
             deleted = DeleteTopicsRequest([DeleteTopicState("again")], ["again"], 10_000)
             await (await inside.connect()).call(deleted, DeleteTopicsResponse, 6)
             assert await inside.create("again", **configs) != former
             async with asyncio.timeout(TIMEOUT_SECONDS):
                 await until(lambda: is_led(inside, "again"))
-            strain = False
+            disk.is_felt = False
             threads.may_work.set()
             told = (await client.receive(ProduceResponse, 13)).responses[0].partition_responses[0]
             assert told.error_code == ErrorCode.UNKNOWN_TOPIC_ID

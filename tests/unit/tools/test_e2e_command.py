@@ -7,7 +7,7 @@ import pytest
 from e2e import __main__ as command
 from e2e import images
 from e2e.__main__ import main, pytest_words, wanted_images
-from e2e.clusters import given_cluster, kubernetes
+from e2e.clusters import kubernetes
 from e2e.clusters.given_cluster import OURS, GivenCluster
 from e2e.clusters.kubernetes import BUILT, Kubernetes
 
@@ -78,22 +78,18 @@ def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     return path
 
 
-def test_a_cluster_that_has_a_kavka_is_refused_and_keeps_it(kubeconfig: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_has_a_kavka_is_refused_and_keeps_it(kubeconfig: Path) -> None:
     kubectl = Kubectl("namespace/kavka")
-    monkeypatch.setattr(given_cluster, "run", kubectl.run)
-    given = GivenCluster(kubeconfig, BUILT)
+    given = GivenCluster(kubeconfig, BUILT, kubectl.run)
     with pytest.raises(SystemExit, match="namespace/kavka, which the tests would replace and delete"):
         given.up()
     given.down()
     assert [asked[0] for asked in kubectl.asked] == ["get"]
 
 
-def test_what_a_given_cluster_did_not_have_is_deleted_at_the_end(
-    kubeconfig: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_what_a_given_cluster_did_not_have_is_deleted_at_the_end(kubeconfig: Path) -> None:
     kubectl = Kubectl()
-    monkeypatch.setattr(given_cluster, "run", kubectl.run)
-    given = GivenCluster(kubeconfig, BUILT)
+    given = GivenCluster(kubeconfig, BUILT, kubectl.run)
     given.down()
     assert kubectl.asked == []
     given.up()
