@@ -1,7 +1,7 @@
 """`kavka apply` waits until a running cluster has done what was asked, and says where it could not."""
 
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from kavka_cli.local_clusters import is_running
@@ -36,13 +36,14 @@ class Watch:
 
     store: Store
     wanted: frozenset[Key]
+    clock: Callable[[], float] = time.monotonic
     _pending: list[Pending] = field(default_factory=list)
     _sight: tuple[int, ...] | None = None
     _read_at: float = 0.0
 
     def pending(self) -> list[Pending]:
         """The resources that are not ready, at most a second old."""
-        sight, now = self.store.sight(), time.monotonic()
+        sight, now = self.store.sight(), self.clock()
         if sight != self._sight or now >= self._read_at + READ_SECONDS_MAX:
             self._pending = list(_pending(self.store, self.wanted))
             self._sight, self._read_at = sight, now

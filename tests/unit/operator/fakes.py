@@ -87,6 +87,9 @@ class FakeKafka:
         self.takes_certificates = False
         self.protected = frozenset({"admin"})
         self.refuse_access: AdminError | None = None
+        self.away: AdminError | None = None  # while nobody answers
+        self.untold: AdminError | None = None  # while the controllers are not told of
+        self.seen: SeenCluster | None = None  # what brokers show that have not heard of the newest yet
         self.requests = 0  # that write
         self._ids = count(1)
 
@@ -100,11 +103,17 @@ class FakeKafka:
         return SeenAccess(rules, credentials, self.logins, self.takes_certificates, self.protected)
 
     def look(self, topics: Iterable[str]) -> SeenCluster:
+        if self.away is not None:
+            raise self.away
+        if self.seen is not None:
+            return self.seen
         found = {name: self.topics[name] for name in topics if name in self.topics}
         quotas = {entity: dict(values) for entity, values in self.quotas.items()}
         return SeenCluster("a-cluster", 0, self.brokers, found, quotas, config=dict(self.config))
 
     def survey(self) -> Survey:
+        if self.untold is not None:
+            raise self.untold
         return Survey(self.partitions, SeenQuorum(0, (0,)))
 
     def records(self, topic: str) -> int:
@@ -346,6 +355,7 @@ class FakePlatform:
         self.nodes: dict[int, SeenNode] = {}
         self.allowed, self.refuse, self.begin = frozenset[int](), "", ""
         self.analytics: AnalyticsStatus | None = None
+        self.unseen: Exception | None = None  # while it cannot be looked at
 
     def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
         if self.refuse:
@@ -354,6 +364,8 @@ class FakePlatform:
         return before != nodes
 
     def look(self, cluster: KafkaCluster) -> View:
+        if self.unseen is not None:
+            raise self.unseen
         wanted = [
             WantedNode(node.id, "one", node.rack, node.roles) for node in nodes_of(cluster, cluster.status.first_ids)
         ]

@@ -41,16 +41,13 @@ def test_a_look_at_nodes_that_fails_stops_nothing_else_and_closes_every_budget(
     assert (scene.reason(0), scene.platform.allowed) == ("Ready", frozenset({0}))
 
 
-def test_an_operator_that_has_never_seen_the_nodes_asks_those_of_the_status(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_operator_that_has_never_seen_the_nodes_asks_those_of_the_status() -> None:
     scene = Scene()
     scene.settle()
     scene.loop = replace_loop(scene)
     scene.resources.documents[key_of(scene.wanted[0])]["status"]["bootstrapServers"] = "127.0.0.1:9092"
 
-    def fail(_: KafkaCluster) -> View:
-        raise NotWrittenError("forbidden")
-
-    monkeypatch.setattr(scene.platform, "look", fail)
+    scene.platform.unseen = NotWrittenError("forbidden")
     scene.resources.put(topic("more", partitions=1))
     assert scene.turn()
     assert "more" in scene.kafka.topics

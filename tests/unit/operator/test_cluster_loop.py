@@ -12,7 +12,7 @@ from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.domain.cluster_view import View
-from kavka_operator.domain.observed import SeenNode, SeenPartition, Survey
+from kavka_operator.domain.observed import SeenNode, SeenPartition
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
@@ -31,6 +31,7 @@ from kavka_operator.loop.unreachable import SILENT_SECONDS
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform, FakeResources, cluster, quota, topic
 from tests.unit.operator.nowhere import Nowhere
 
+AWAY = AdminError("nobody answers", retriable=True)
 WHOLE, EACH = quota("whole", scope="Cluster"), quota("each")
 
 
@@ -165,10 +166,10 @@ def test_a_fault_in_a_turn_is_shown_told_once_and_tried_again_when_something_cha
     assert scene.reason(0) == "Ready"
 
 
-def test_a_cluster_that_does_not_answer_is_asked_again_soon(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_does_not_answer_is_asked_again_soon() -> None:
     scene = Scene()
     scene.settle()
-    monkeypatch.setattr(scene.kafka, "look", _away)
+    scene.kafka.away = AWAY
     scene.seconds += 1000.0
     assert scene.turn()
     assert scene.reason(0) == "NotAnswering"
@@ -176,42 +177,34 @@ def test_a_cluster_that_does_not_answer_is_asked_again_soon(monkeypatch: pytest.
     assert scene.told[-1] == "nobody answers"
 
 
-def _away(_: object) -> None:
-    raise AdminError("nobody answers", retriable=True)
-
-
-def test_topics_and_quotas_of_a_silent_cluster_are_unknown_after_a_while_until_it_answers(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_topics_and_quotas_of_a_silent_cluster_are_unknown_after_a_while_until_it_answers() -> None:
     scene = Scene()
     scene.settle()
-    with monkeypatch.context() as patch:
-        patch.setattr(scene.kafka, "look", _away)
-        scene.pass_looks(SILENT_SECONDS)
-        assert [scene.reason(place) for place in range(3)] == ["NotAnswering", "Ready", "Ready"]
-        scene.pass_looks(2 * DRIFT_SECONDS)
-        assert [scene.reason(place) for place in (1, 2)] == ["ClusterUnavailable"] * 2
-        assert "none answers: nobody answers" in scene.resources.status(scene.wanted[0])["conditions"][0]["message"]
-        status = scene.resources.status(scene.wanted[1])
-        (ready,) = status["conditions"]
-        assert (ready["type"], ready["status"]) == ("Ready", "Unknown")
-        assert 'KafkaCluster "main" does not answer' in ready["message"]
-        assert status["partitions"] == 3, "what was seen before is still there"
-        before = scene.resources.writes
-        scene.pass_looks(10 * SILENT_SECONDS)
-        assert scene.resources.writes == before
+    scene.kafka.away = AWAY
+    scene.pass_looks(SILENT_SECONDS)
+    assert [scene.reason(place) for place in range(3)] == ["NotAnswering", "Ready", "Ready"]
+    scene.pass_looks(2 * DRIFT_SECONDS)
+    assert [scene.reason(place) for place in (1, 2)] == ["ClusterUnavailable"] * 2
+    assert "none answers: nobody answers" in scene.resources.status(scene.wanted[0])["conditions"][0]["message"]
+    status = scene.resources.status(scene.wanted[1])
+    (ready,) = status["conditions"]
+    assert (ready["type"], ready["status"]) == ("Ready", "Unknown")
+    assert 'KafkaCluster "main" does not answer' in ready["message"]
+    assert status["partitions"] == 3, "what was seen before is still there"
+    before = scene.resources.writes
+    scene.pass_looks(10 * SILENT_SECONDS)
+    assert scene.resources.writes == before
+    scene.kafka.away = None
     scene.pass_looks(RETRY_SECONDS)
     scene.settle()
     assert [scene.reason(place) for place in range(3)] == ["Ready", "Ready", "Ready"]
 
 
 @pytest.mark.parametrize(("minutes", "is_gone"), [(9, False), (10, True)])
-def test_a_deletion_waits_for_a_silent_cluster_for_a_while_and_no_longer(
-    monkeypatch: pytest.MonkeyPatch, minutes: int, is_gone: bool
-) -> None:
+def test_a_deletion_waits_for_a_silent_cluster_for_a_while_and_no_longer(minutes: int, is_gone: bool) -> None:
     scene = Scene()
     scene.settle()
-    monkeypatch.setattr(scene.kafka, "look", _away)
+    scene.kafka.away = AWAY
     deleted = {"deletionTimestamp": (NOW - timedelta(minutes=minutes)).isoformat()}
     scene.resources.put(topic("late", metadata=deleted, deletionPolicy="Delete"))
     scene.pass_looks(SILENT_SECONDS / 2)
@@ -224,30 +217,28 @@ def test_a_deletion_waits_for_a_silent_cluster_for_a_while_and_no_longer(
         assert "its deletion waits for that until " in ready["message"]
 
 
-def test_a_cluster_that_answers_between_two_silences_is_not_silent(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_cluster_that_answers_between_two_silences_is_not_silent() -> None:
     scene = Scene()
     scene.settle()
     for _ in range(3):
-        with monkeypatch.context() as patch:
-            patch.setattr(scene.kafka, "look", _away)
-            scene.pass_looks(0.9 * SILENT_SECONDS)
+        scene.kafka.away = AWAY
+        scene.pass_looks(0.9 * SILENT_SECONDS)
+        scene.kafka.away = None
         scene.settle()
         assert [scene.reason(place) for place in (1, 2)] == ["Ready", "Ready"]
 
 
-def test_a_topic_that_was_changed_while_its_cluster_was_away_is_not_said_to_be_corrected(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_a_topic_that_was_changed_while_its_cluster_was_away_is_not_said_to_be_corrected() -> None:
     scene = Scene()
     scene.resources.put(topic("mine", config={"retention.ms": "1000"}))
     scene.settle()
-    with monkeypatch.context() as patch:
-        patch.setattr(scene.kafka, "look", _away)
-        mine = scene.resources.documents["Topic", "default", "mine"]
-        mine["spec"]["config"], mine["metadata"]["generation"] = {"retention.ms": "2000"}, 2
-        scene.resources.version += 1
-        scene.pass_looks(2 * SILENT_SECONDS)
-        assert mine["status"]["observedGeneration"] == 2
+    scene.kafka.away = AWAY
+    mine = scene.resources.documents["Topic", "default", "mine"]
+    mine["spec"]["config"], mine["metadata"]["generation"] = {"retention.ms": "2000"}, 2
+    scene.resources.version += 1
+    scene.pass_looks(2 * SILENT_SECONDS)
+    assert mine["status"]["observedGeneration"] == 2
+    scene.kafka.away = None
     scene.pass_looks(RETRY_SECONDS)
     scene.settle()
     assert scene.kafka.topics["mine"].overrides == {"retention.ms": "2000"}
@@ -524,11 +515,12 @@ def test_a_node_that_was_given_a_replica_since_the_look_is_not_stopped() -> None
 
 
 def test_a_node_is_not_stopped_where_nobody_tells_what_it_holds() -> None:
-    def refuse() -> Survey:
-        raise AdminError("no broker answers")
-
     scene = leaving()
-    scene.turn(lambda: setattr(scene.kafka, "survey", refuse))
+
+    def untold() -> None:
+        scene.kafka.untold = AdminError("no broker answers")
+
+    scene.turn(untold)
     assert (scene.platform.actions, scene.reason(0)) == ([], "Shrinking")
     assert "node 1 is not stopped yet: no broker answers" in scene.told
 

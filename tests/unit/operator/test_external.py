@@ -178,13 +178,9 @@ def test_another_kafka_behind_the_address_is_left_alone_until_a_person_accepts_i
     assert scene.resources.status(scene.wanted[0])["clusterId"] == "a-cluster"
 
 
-def test_controllers_that_are_not_told_are_not_invented(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_controllers_that_are_not_told_are_not_invented() -> None:
     scene = Scene(external())
-
-    def untold() -> None:
-        raise AdminError("could not look at the controllers: ClusterAuthorizationFailed")
-
-    monkeypatch.setattr(scene.kafka, "survey", untold)
+    scene.kafka.untold = AdminError("could not look at the controllers: ClusterAuthorizationFailed")
     scene.look()
     assert scene.ready()[:2] == ("True", "Ready")
     status = scene.resources.status(scene.wanted[0])
@@ -192,10 +188,9 @@ def test_controllers_that_are_not_told_are_not_invented(monkeypatch: pytest.Monk
     assert [found["status"] for found in status["conditions"] if found["type"] == "Available"] == ["Unknown"]
 
 
-def test_what_a_broker_has_not_heard_of_yet_is_not_asked_for_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_broker_has_not_heard_of_yet_is_not_asked_for_twice() -> None:
     scene = Scene(external())
-    empty = scene.kafka.look(())
-    monkeypatch.setattr(scene.kafka, "look", lambda _: empty)
+    scene.kafka.seen = scene.kafka.look(())
     scene.look()
     assert len(scene.kafka.writes) == 2, "one topic and one quota"
     assert scene.ready(1)[1] == "Creating"

@@ -2,7 +2,6 @@
 
 import json
 import os
-import time
 from datetime import date
 from pathlib import Path
 
@@ -11,6 +10,8 @@ import yaml
 
 from kavka_cli.apply_progress import Watch
 from kavka_operator.api.files import load
+from kavka_operator.api.kinds import AnyResource
+from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.api.topic import Topic
 from kavka_operator.api.yaml_lines import YamlError, documents
 from kavka_operator.domain.plan import Word, dated
@@ -111,20 +112,19 @@ def asked(loop: ClusterLoop) -> int | None:
     return len(question.resources) if question is not None else None
 
 
-def test_apply_reads_files_again_only_when_one_has_changed(layout: Layout, monkeypatch: pytest.MonkeyPatch) -> None:
-    times = iter([10.0, 10.1, 10.2, 10.3, 10.9, 11.9])
-    monkeypatch.setattr(time, "monotonic", lambda: next(times))
-    store = Store(layout)
+def test_apply_reads_files_again_only_when_one_has_changed(layout: Layout) -> None:
+    times, reads = iter([10.0, 10.1, 10.2, 10.3, 10.9, 11.9]), list[int]()
+
+    class Counted(Store):
+        def read(self) -> tuple[list[AnyResource], list[Unreadable]]:
+            reads.append(1)
+            return super().read()
+
+    store = Counted(layout)
     apply(store, 2)
-    reads: list[int] = []
-    read = Store.read
-
-    def counted(store: Store) -> object:
-        reads.append(1)
-        return read(store)
-
-    monkeypatch.setattr(Store, "read", counted)
-    watch = Watch(store, frozenset({("Topic", "default", "t0"), ("Topic", "default", "t1")}))
+    reads.clear()
+    keys = frozenset({("Topic", "default", "t0"), ("Topic", "default", "t1")})
+    watch = Watch(store, keys, clock=lambda: next(times))
     assert [len(watch.pending()) for _ in range(3)] == [2, 2, 2]
     assert len(reads) == 1
     write_ready(store, "t0")
