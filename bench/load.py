@@ -75,22 +75,22 @@ def consume(bootstrap: str, topic: str, load: Load) -> Outcome:
     return parse_java_consumed(run(java_consume_command(bootstrap, topic, load)), load.records)
 
 
-def rdkafka_produce_command(bootstrap: str, topic: str, load: Load) -> list[str]:
+def rdkafka_produce_command(bootstrap: str, topic: str, load: Load, program: str | None = None) -> list[str]:
     acks = "-1" if load.acks == "all" else load.acks
     where = ["-p", "0"] if load.partitions == 1 else []
     amount = ["-s", str(load.size_bytes), "-c", str(load.records), "-a", acks]
     settings = [part for setting in (*RDKAFKA_SETTINGS, *load.settings) for part in ("-X", setting)]
-    return [str(rdkafka.program()), "-P", "-t", topic, "-b", bootstrap, *amount, *settings, *where]
+    return [program or str(rdkafka.program()), "-P", "-t", topic, "-b", bootstrap, *amount, *settings, *where]
 
 
-def rdkafka_consume_command(bootstrap: str, topic: str, load: Load) -> list[str]:
+def rdkafka_consume_command(bootstrap: str, topic: str, load: Load, program: str | None = None) -> list[str]:
     """One partition: assigned by hand. Several: as a group, which is how one would read them."""
     if load.partitions == 1:
         how = ["-C", "-p", "0", "-o", "beginning"]
     else:
         how = ["-G", f"bench-{time.time_ns()}", "-X", "auto.offset.reset=earliest"]
     settings = [part for setting in load.settings for part in ("-X", setting)]
-    return [str(rdkafka.program()), *how, "-t", topic, "-b", bootstrap, "-c", str(load.records), *settings]
+    return [program or str(rdkafka.program()), *how, "-t", topic, "-b", bootstrap, "-c", str(load.records), *settings]
 
 
 def _java_tool(name: str) -> list[str]:

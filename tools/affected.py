@@ -11,7 +11,7 @@ that starts Python anything at all. What is no module may be read by any test; d
 import os
 import re
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from pathlib import Path
 from typing import Final
 
@@ -105,9 +105,9 @@ def _git(root: Path, *words: str) -> str:
     return subprocess.run(["git", *words], cwd=root, check=False, capture_output=True, text=True).stdout
 
 
-def chosen() -> list[str] | None:
-    """The quick tests to run; None where all are to."""
-    if os.environ.get("CI") == "true" or os.environ.get("ALL") or (changed := changed_files()) is None:
+def chosen(look: Callable[[], list[str] | None] = changed_files) -> list[str] | None:
+    """The quick tests to run; None where all are to. `look` finds what has changed."""
+    if os.environ.get("CI") == "true" or os.environ.get("ALL") or (changed := look()) is None:
         return None
     return affected(changed)
 

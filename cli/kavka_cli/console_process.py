@@ -35,8 +35,10 @@ def add_console(parser: ArgumentParser) -> None:
     parser.add_argument("--console", nargs="?", type=int, const=0, metavar="PORT", help=words)
 
 
-def console_address(options: Namespace) -> "ConsoleAddress | None":
-    """The address of the console; None where it is not asked for. Raises CommandError."""
+def console_address(
+    options: Namespace, is_taken: Callable[[str, int], bool] = probe.port_is_taken
+) -> "ConsoleAddress | None":
+    """The address of the console; None where it is not asked for. `is_taken` tells of ports. Raises CommandError."""
     asked: int | None = options.console
     if asked is None:
         return None
@@ -44,9 +46,9 @@ def console_address(options: Namespace) -> "ConsoleAddress | None":
         raise CommandError(lack)
     if not 0 <= asked <= PORT_MAX:
         raise CommandError(f"--console: {asked} is not a port; they are from 1 to {PORT_MAX}")
-    if asked and probe.port_is_taken(HOST, asked):
+    if asked and is_taken(HOST, asked):
         raise CommandError(f"--console: port {asked} of {HOST} is in use by another program; choose another one")
-    return ConsoleAddress(asked or (_free_port() if probe.port_is_taken(HOST, PORT) else PORT))
+    return ConsoleAddress(asked or (_free_port() if is_taken(HOST, PORT) else PORT))
 
 
 def _free_port() -> int:

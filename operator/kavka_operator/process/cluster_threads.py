@@ -54,6 +54,7 @@ class ClusterThreads:
     lanes_max: int = LANES_MAX
     pause_seconds: float = PAUSE_SECONDS
     """After a turn that has failed."""
+    clock: Callable[[], float] = time.monotonic
     lanes: dict[ClusterKey, "_ClusterThread"] = field(default_factory=dict)
     _waiting: dict[ClusterKey, None] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock)
@@ -116,10 +117,10 @@ class ClusterThreads:
         for lane in lanes:
             lane.is_closed = True
             lane.news.set()
-        deadline = time.monotonic() + seconds
+        deadline = self.clock() + seconds
         for lane in lanes:
             assert lane.thread is not None, "a lane is noted with its thread"
-            lane.thread.join(max(0.0, deadline - time.monotonic()))
+            lane.thread.join(max(0.0, deadline - self.clock()))
         return not any(lane.thread is not None and lane.thread.is_alive() for lane in lanes)
 
     def _is_over(self, cluster: ClusterKey) -> bool:

@@ -1,6 +1,6 @@
 import pytest
 
-from bench import load, rdkafka
+from bench import load
 from bench.load import Outcome
 from bench.processes import ClientError
 
@@ -48,10 +48,10 @@ def test_java_consumed_is_the_rate_without_the_join() -> None:
         load.parse_java_consumed(JAVA_CONSUMED, 600_001)
 
 
-def test_settings_of_librdkafka_reach_its_commands(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(rdkafka, "program", lambda: "rdkafka_performance")
+def test_settings_of_librdkafka_reach_its_commands() -> None:
     what = load.Load(load.RDKAFKA, 100, 1, 10, "all", ("security.protocol=ssl",))
-    for command in (load.rdkafka_produce_command("b", "t", what), load.rdkafka_consume_command("b", "t", what)):
+    for make in (load.rdkafka_produce_command, load.rdkafka_consume_command):
+        command = make("b", "t", what, "rdkafka_performance")
         assert command[command.index("security.protocol=ssl") - 1] == "-X"
 
 

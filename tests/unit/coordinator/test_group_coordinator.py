@@ -419,7 +419,7 @@ def test_an_unreadable_log_is_not_served() -> None:
     play(scenario)
 
 
-def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_that_can_be_read_again_is_served() -> None:
     """Nobody else serves its groups: it stays their leader's as long as that has the partition."""
     load, refusals = loading_module.load, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)] * 2
 
@@ -428,9 +428,8 @@ def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch)
             raise refusals.pop()
         return await load(*read)
 
-    monkeypatch.setattr(coordinator_module, "load", failing)
-
     async def scenario(groups: GroupCoordinator) -> None:
+        groups.load = failing
         groups.led.leadership(with_log(committed(5)), True)
         for _ in range(2):
             await settled(groups)
@@ -443,13 +442,12 @@ def test_a_log_that_can_be_read_again_is_served(monkeypatch: pytest.MonkeyPatch)
     play(scenario)
 
 
-def test_members_do_not_wait_for_a_failed_load(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_members_do_not_wait_for_a_failed_load() -> None:
     async def broken(*_: object) -> None:
         raise KeyError("a defect")
 
-    monkeypatch.setattr(coordinator_module, "load", broken)
-
     async def scenario(groups: GroupCoordinator) -> None:
+        groups.load = broken
         told: list[BaseException] = []
         asyncio.get_running_loop().set_exception_handler(lambda _, context: told.append(context["exception"]))
         groups.led.leadership(with_log(committed(3)), True)

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from kavka_broker.coordinator.groups import classic_groups, classic_members, consumer_groups, group_commands
+from kavka_broker.coordinator.groups import classic_groups, consumer_groups, group_commands
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.consumer_group import classic_snapshot
@@ -358,7 +358,7 @@ def test_a_classic_member_is_not_fenced_that_goes_on_before_its_end_has_its_turn
             beat(world, "C", 2)
             world.advance(1_990)
         held = Held(monkeypatch)
-        monkeypatch.setattr(classic_members, "DEPARTURES_MAX", 0)
+        world.shard.members.departures_max = 0
         gone = asyncio.ensure_future(world.shard.leave("g", [Departure("B")]))  # type: ignore[arg-type]
         await held.began.wait()
         answer = join(world, "A", owned=[0, 1, 2]) if steps == "join" else None
@@ -455,7 +455,7 @@ def test_what_waits_for_its_turn_goes_to_the_classic_group_that_has_come(monkeyp
         stable(world)
         beat(world, "C", 0)
         held = Held(monkeypatch)
-        monkeypatch.setattr(classic_members, "DEPARTURES_MAX", 0)
+        world.shard.members.departures_max = 0
         gone = asyncio.ensure_future(world.shard.leave("g", [Departure("C")]))  # type: ignore[arg-type]
         await held.began.wait()
         joining = join(world, "A", owned=[0, 1])
@@ -488,12 +488,12 @@ def test_a_join_whose_protocols_are_large_together_is_worked_out_by_a_thread(mon
     play(scenario)
 
 
-def test_a_large_assignment_is_told_by_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_assignment_is_told_by_a_thread() -> None:
     async def scenario() -> None:
         world = world_with_topic()
         stable(world)
         beat(world, "C", 0)
-        monkeypatch.setattr(classic_members, "PARTITIONS_MAX", 0)
+        world.shard.members.partitions_max = 0
         join(world, "A", owned=[0, 1, 2])
         syncing = sync(world, "A", 1)
         assert not syncing.done()

@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
-from kavka_operator.process import cluster_threads as lanes_module
 from kavka_operator.process.cluster_threads import ClusterKey, ClusterThreads
 
 ONE, TWO = ("default", "one"), ("default", "two")
@@ -123,18 +122,30 @@ def test_a_name_that_no_cluster_has_is_looked_at_once_and_keeps_no_lane() -> Non
     assert loops.lanes.lanes == {}
 
 
-def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them(monkeypatch: pytest.MonkeyPatch) -> None:
+class Endless(threading.Thread):
+    """A thread that is not waited for; `waits` are the seconds for which it would have been."""
+
+    def __init__(self, waits: list[float]) -> None:
+        super().__init__()
+        self.waits = waits
+
+    def join(self, timeout: float | None = None) -> None:
+        assert timeout is not None
+        self.waits.append(timeout)
+
+
+def test_the_wait_for_lanes_that_do_not_end_is_one_for_all_of_them() -> None:
     loops, waits = Loops(), list[float]()
     for cluster in (ONE, TWO):
         loops.gates[cluster] = threading.Event()
         loops.lanes.wake(cluster)
         loops.begun.get(timeout=SECONDS_MAX)
     seconds = iter((100.0, 101.0, 106.0))
-    monkeypatch.setattr(lanes_module, "time", Bag(monotonic=lambda: next(seconds)))
     threads = [lane.thread for lane in loops.lanes.lanes.values()]
-    monkeypatch.setattr(threading.Thread, "join", lambda _, timeout: waits.append(timeout))
+    for lane in loops.lanes.lanes.values():
+        lane.thread = Endless(waits)
+    loops.lanes.clock = lambda: next(seconds)
     loops.lanes.close(5.0)
-    monkeypatch.undo()
     assert waits == [4.0, 0.0]
     for cluster, thread in zip((ONE, TWO), threads, strict=True):
         assert thread is not None

@@ -7,7 +7,7 @@ from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.storage.future_logs import beyond_common
 from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
-from tests.support.sim_disk import SimDisk
+from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, open_log, values
 from tests.unit.storage.test_log_manager import ID, formatted, names, start
 
@@ -134,18 +134,12 @@ def test_a_crash_in_the_last_step_loses_nothing(crash_after: str, monkeypatch: p
     assert len(values(log)) == 4
 
 
-def test_a_log_stays_where_it_is_when_its_copy_cannot_take_its_place(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_log_stays_where_it_is_when_its_copy_cannot_take_its_place() -> None:
     disk, manager = two()
     log = manager.create("t", 0, ID, SMALL)
     fill(log, 4)
-    future, rename = copied(manager, log), disk.rename
-
-    def refuse(source: str, target: str) -> None:
-        if target == "/more/t-0":
-            raise OSError(5, "I/O error")
-        rename(source, target)
-
-    monkeypatch.setattr(disk, "rename", refuse)
+    future = copied(manager, log)
+    disk.errors = [DiskError(frozenset({"rename"}), "/more/t-0", times=1)]
     with pytest.raises(BrokerError) as caught:
         manager.replace(future, manager.directories[1], NOW_MS)
     assert caught.value.code == ErrorCode.KAFKA_STORAGE_ERROR

@@ -49,6 +49,8 @@ class ClassicMembers:
         self._log = group_log
         self._clock = pacing.clock
         self._threads = pacing.threads
+        self.partitions_max = PARTITIONS_MAX
+        self.departures_max = DEPARTURES_MAX
 
     # --- JoinGroup ----------------------------------------------------------------------------------------------
 
@@ -151,7 +153,7 @@ class ClassicMembers:
             return True
         self._consumers.timers.stop(group_id, TimerKind.SYNC, member.member_id)
         self._keep_alive(group_id, member)
-        if sum(map(len, member.assigned.values())) > PARTITIONS_MAX:
+        if sum(map(len, member.assigned.values())) > self.partitions_max:
             work = self._assign_later(command, member, waiting)
             watch(asyncio.get_running_loop().create_task(work, name="tell a large assignment"))
         else:
@@ -224,7 +226,7 @@ class ClassicMembers:
             outcome = self._consumers.commands.do(
                 group_id,
                 partial(self._leaving, group_id, departures, errors),
-                is_large=len(departures) > DEPARTURES_MAX or self._consumers.is_large(group_id),
+                is_large=len(departures) > self.departures_max or self._consumers.is_large(group_id),
             )
             # The members leave even if their answer is not waited for any more.
             _, committed = (

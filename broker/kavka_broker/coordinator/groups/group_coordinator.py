@@ -56,6 +56,7 @@ class GroupCoordinator:
         self.metadata = metadata
         self.pacing = pacing
         self.timers = pacing.timers
+        self.load = load  # reads the log of a partition
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self.forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
@@ -124,7 +125,7 @@ class GroupCoordinator:
         self.streams_rebalances_total += 1
 
     async def _load(self, shard: Shard, partition: Partition) -> dict[str, int]:
-        loaded = await load(partition, shard.image, self.removals.number)
+        loaded = await self.load(partition, shard.image, self.removals.number)
         for _ in slices(shard.upkeep.forget_former()):
             await asyncio.sleep(0)
         for _ in slices(shard.expect_members()):

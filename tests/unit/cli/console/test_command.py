@@ -52,24 +52,20 @@ def test_options_that_say_nothing_are_refused(tmp_path: Path, words: list[str], 
 
 
 @pytest.mark.parametrize(("asked", "is_taken", "port"), [(None, False, None), (0, False, PORT), (8123, False, 8123)])
-def test_the_port_beside_kavka_up(
-    monkeypatch: pytest.MonkeyPatch, asked: int | None, is_taken: bool, port: int | None
-) -> None:
-    monkeypatch.setattr("kavka_operator.platform.local.probe.port_is_taken", lambda *_: is_taken)
+def test_the_port_beside_kavka_up(asked: int | None, is_taken: bool, port: int | None) -> None:
     parser = ArgumentParser()
     parser.set_defaults(console=asked)
-    found = console_address(parser.parse_args([]))
+    found = console_address(parser.parse_args([]), lambda *_: is_taken)
     assert (None if found is None else found.port) == port
 
 
-def test_a_port_that_is_taken_is_refused_where_it_was_named(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_operator.platform.local.probe.port_is_taken", lambda *_: True)
+def test_a_port_that_is_taken_is_refused_where_it_was_named() -> None:
     parser = ArgumentParser()
     parser.set_defaults(console=8123)
     with pytest.raises(CommandError, match=r"port 8123 of 127\.0\.0\.1 is in use"):
-        console_address(parser.parse_args([]))
+        console_address(parser.parse_args([]), lambda *_: True)
     parser.set_defaults(console=0)
-    found = console_address(parser.parse_args([]))
+    found = console_address(parser.parse_args([]), lambda *_: True)
     assert found is not None
     assert found.port not in {0, PORT}
     assert len(found.key) > 20
