@@ -38,7 +38,8 @@ class Crash:
     this node before; `facts` gives what is worth knowing of it.
     """
 
-    def __init__(self, config: BrokerConfig) -> None:
+    def __init__(self, config: BrokerConfig, end: Callable[[int], NoReturn] = os._exit) -> None:
+        self._end = end
         self._path = os.path.join(config.metadata_log_dir, FILE_NAME)
         self._who = {"node": config.node_id, "version": version("kavka-broker"), "python": platform.python_version()}
         self._lines = read_lines(self._path)
@@ -56,7 +57,7 @@ class Crash:
                 self._write({"time_ms": time.time_ns() // 1_000_000, "what": words_of(error), **report})
             sys.stderr.flush()
         finally:
-            os._exit(EXIT_CRASH)
+            self._end(EXIT_CRASH)
 
     def _facts(self) -> Mapping[str, object]:
         """Return what the node can still say of itself; anything may be broken here too."""

@@ -11,7 +11,7 @@ import os
 import resource
 import signal
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import Any, Final
@@ -54,13 +54,16 @@ def run_until_stopped(
     config: BrokerConfig,
     world: World = REAL,
     new_loop: Callable[[str], asyncio.AbstractEventLoop] = new_event_loop,
+    *,
+    set_up_logs: Callable[[BrokerConfig], object] = configure,
+    work: Callable[[BrokerConfig, World], Coroutine[Any, Any, None]] | None = None,
 ) -> int:
     """Run a broker in this process; returns the exit code. Fixtures of tests bring a world and a loop with faults."""
-    configure(config)
+    set_up_logs(config)
     log.info("open_files.allowed", open_max=allow_open_files())
     try:
         with asyncio.Runner(loop_factory=partial(new_loop, config["kavka.event.loop"])) as runner:
-            runner.run(serve(config, world))
+            runner.run((work or serve)(config, world))
     except StartError as error:
         log.error("broker.refused", reason=str(error))
         return EXIT_CONFIG
@@ -149,13 +152,19 @@ class Stopping:
         self._tell()
 
 
+_QUIET: Final = Quiet(WARNING_INTERVAL_S)
+
+
 def failed_on_loop(
-    crash: Callable[[BaseException], object], _: asyncio.AbstractEventLoop, context: dict[str, Any]
+    crash: Callable[[BaseException], object],
+    _: asyncio.AbstractEventLoop,
+    context: dict[str, Any],
+    quiet: Quiet = _QUIET,
 ) -> None:
     """Handle an uncaught error of a timer, a callback or a task. A broken invariant ends the process."""
     error, reason = context.get("exception"), context["message"]
     if "socket" in context and isinstance(error, OSError) and error.errno in OUT_OF_RESOURCES:
-        out_of_resources(reason, error)
+        out_of_resources(reason, error, quiet)
         return
     if error is None:
         log.error("loop.failed", reason=reason)
@@ -165,12 +174,9 @@ def failed_on_loop(
     log.exception("loop.failed", error, reason=reason)
 
 
-_quiet = Quiet(WARNING_INTERVAL_S)
-
-
-def out_of_resources(reason: str, error: OSError) -> None:
+def out_of_resources(reason: str, error: OSError, quiet: Quiet) -> None:
     """Warn that connections wait in the kernel for a descriptor; the loop tries again each second, per listener."""
-    hushed = _quiet.hushed()
+    hushed = quiet.hushed()
     if hushed is not None:
         limit, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
         log.warning("resources.exhausted", reason=f"{reason}: {error}", open_max=limit, repeated=hushed)

@@ -42,8 +42,8 @@ PARTITIONS = 3
 Scenario = Callable[[InProcess, Client, bytes], Awaitable[None]]
 
 
-def play(directory: Path, scenario: Scenario) -> None:
-    """Run a scenario with a topic of three partitions on this broker and on another that the test plays."""
+def play(directory: Path, scenario: Scenario, partitions: int = PARTITIONS) -> None:
+    """Run a scenario with a topic of so many partitions on this broker and on another that the test plays."""
 
     async def run() -> None:
         async with running(directory) as inside:
@@ -52,7 +52,7 @@ def play(directory: Path, scenario: Scenario) -> None:
             other = RegisterBrokerRecord(OTHER, False, bytes(16), OTHER_EPOCH, endpoints, fenced=False)
             parts = [
                 PartitionRecord(index, topic_id, [1, OTHER], [1, OTHER], leader=1, leader_epoch=4, partition_epoch=0)
-                for index in range(PARTITIONS)
+                for index in range(partitions)
             ]
             records = [other, TopicRecord("t", topic_id), *parts]
             await inside.broker.active.submit(lambda *_: Decision(records, None))

@@ -10,7 +10,6 @@ from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.replica.serving import pending_fetch
 from tests.support.in_process import Client, InProcess
 from tests.support.waiting import until
-from tests.unit.api import test_follower_fetch as narrow
 from tests.unit.api.test_follower_fetch import VERSION, call, fetch, opened, parts_of, play, size, write
 
 WIDE = 20
@@ -18,7 +17,6 @@ WIDE = 20
 
 @pytest.fixture(autouse=True)
 def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(narrow, "PARTITIONS", WIDE + 1)
     monkeypatch.setattr(pending_fetch, "AT_ONCE_MAX", WIDE // 2)
 
 
@@ -51,7 +49,7 @@ def test_an_append_before_the_partition_is_read_wakes_a_wide_fetch(
             answer = parts_of(await client.receive(FetchResponse, VERSION))
         assert [index for index, part in answer.items() if size(part)] == [WIDE]
 
-    play(tmp_path, scenario)
+    play(tmp_path, scenario, partitions=WIDE + 1)
 
 
 @pytest.mark.parametrize("count", [3, WIDE])
@@ -64,7 +62,7 @@ def test_the_next_request_ends_the_wait_of_a_wide_fetch(tmp_path: Path, count: i
             await client.receive(FetchResponse, VERSION)
             await client.receive(FetchResponse, VERSION)
 
-    play(tmp_path, scenario)
+    play(tmp_path, scenario, partitions=WIDE + 1)
 
 
 @pytest.mark.parametrize("count", [3, WIDE])
@@ -79,4 +77,4 @@ def test_a_wide_fetch_without_a_session_leaves_no_feed_when_its_connection_ends(
             one.close()
             await until(lambda: len(feeds) <= before)
 
-    play(tmp_path, scenario)
+    play(tmp_path, scenario, partitions=WIDE + 1)

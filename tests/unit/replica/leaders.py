@@ -69,7 +69,12 @@ class Bench:
         self.throttled = set[int]()  # of an exceeded rate
         self.securing: asyncio.Future[None] | None = None  # of new logs
         settings = FetchSettings(
-            NODE_ID, lambda: 5, took=self._took, held_back=self._held_back, when_secured=lambda log: self.securing
+            NODE_ID,
+            lambda: 5,
+            took=self._took,
+            held_back=self._held_back,
+            when_secured=lambda log: self.securing,
+            throttle_pause_ms=5,
         )
         self.fetchers = Fetchers(brokers, cast(Any, peers), settings, "X", clock, self.timers, self.crashes.append)
         self.disk = SimDisk()

@@ -363,11 +363,7 @@ def test_a_broken_batch_is_named_and_not_taken(position: int, value: int, caplog
     assert "fetch.damaged" in [record.getMessage() for record in caplog.records]
 
 
-def test_when_the_rate_is_exceeded_all_that_is_throttled_waits_until_it_is_not(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
-    monkeypatch.setattr("kavka_broker.replica.following.fetcher.THROTTLE_PAUSE_MS", 5)
-
+def test_when_the_rate_is_exceeded_all_that_is_throttled_waits_until_it_is_not() -> None:
     async def scenario(bench: Bench) -> None:
         _, reply = await opened(bench, 0, 1, 2)
         bench.throttled = {0, 2}

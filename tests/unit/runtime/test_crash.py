@@ -2,12 +2,11 @@
 
 import json
 import logging
-import os
 import subprocess
 import sys
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any, NoReturn, cast
 
 import pytest
 
@@ -20,16 +19,17 @@ class Ended(BaseException):
     """What stands in for the end of the process."""
 
 
-@pytest.fixture(autouse=True)
-def exits(monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    codes: list[int] = []
+class Exits(list[int]):
+    """The exit codes with which the process would have ended."""
 
-    def end(code: int) -> None:
-        codes.append(code)
+    def __call__(self, code: int) -> NoReturn:
+        self.append(code)
         raise Ended
 
-    monkeypatch.setattr(os, "_exit", end)
-    return codes
+
+@pytest.fixture
+def exits() -> Exits:
+    return Exits()
 
 
 def config(directory: Path) -> BrokerConfig:
@@ -49,9 +49,9 @@ def lines(directory: Path) -> list[dict[str, Any]]:
 
 
 def test_a_report_says_what_failed_and_where_and_of_whom(
-    tmp_path: Path, exits: list[int], caplog: pytest.LogCaptureFixture
+    tmp_path: Path, exits: Exits, caplog: pytest.LogCaptureFixture
 ) -> None:
-    crash = Crash(config(tmp_path))
+    crash = Crash(config(tmp_path), exits)
     crash.facts = lambda: {"epoch": 4}
     with caplog.at_level(logging.ERROR, "kavka"):
         fail(crash, InvariantViolation("offset 4 after 7"))
@@ -68,17 +68,17 @@ def test_a_report_says_what_failed_and_where_and_of_whom(
 
 
 def test_an_assertion_without_words_is_told_by_its_line(tmp_path: Path) -> None:
-    crash = Crash(config(tmp_path))
+    crash = Crash(config(tmp_path), Exits())
     fail(crash, AssertionError())
     assert lines(tmp_path)[0]["what"] == "AssertionError: raise error"
 
 
 def test_the_next_start_counts_on_and_keeps_the_last_reports(tmp_path: Path) -> None:
     for number in range(REPORTS_MAX + 5):
-        crash = Crash(config(tmp_path))
+        crash = Crash(config(tmp_path), Exits())
         assert crash.failed_total == number
         fail(crash, AssertionError(str(number)))
-    assert Crash(config(tmp_path)).failed_total == REPORTS_MAX + 5
+    assert Crash(config(tmp_path), Exits()).failed_total == REPORTS_MAX + 5
     assert [one["failed_total"] for one in lines(tmp_path)] == list(range(6, REPORTS_MAX + 6))
 
 
@@ -87,17 +87,17 @@ def test_the_next_start_counts_on_and_keeps_the_last_reports(tmp_path: Path) -> 
 )
 def test_a_file_that_is_damaged_stops_no_start(tmp_path: Path, text: str, count: int) -> None:
     (tmp_path / FILE_NAME).write_text(text)
-    assert Crash(config(tmp_path)).failed_total == count
+    assert Crash(config(tmp_path), Exits()).failed_total == count
 
 
-def test_what_is_no_assertion_is_told_and_not_counted(tmp_path: Path, exits: list[int]) -> None:
-    fail(Crash(config(tmp_path)), OSError("every log directory has failed"))
+def test_what_is_no_assertion_is_told_and_not_counted(tmp_path: Path, exits: Exits) -> None:
+    fail(Crash(config(tmp_path), exits), OSError("every log directory has failed"))
     assert exits == [EXIT_CRASH]
     assert not (tmp_path / FILE_NAME).exists()
 
 
-def test_the_process_ends_where_nothing_can_be_written_and_nothing_be_said(tmp_path: Path, exits: list[int]) -> None:
-    crash = Crash(config(tmp_path / "gone"))
+def test_the_process_ends_where_nothing_can_be_written_and_nothing_be_said(tmp_path: Path, exits: Exits) -> None:
+    crash = Crash(config(tmp_path / "gone"), exits)
     crash.facts = lambda: cast(Any, 1 // 0)
     fail(crash, AssertionError("broken"))
     assert exits == [EXIT_CRASH]

@@ -20,17 +20,14 @@ NEEDED = {"node.id": "1", "process.roles": "broker", "controller.listener.names"
 @pytest.mark.parametrize(
     ("settings", "module"), [({}, "uvloop"), ({"kavka.event.loop": "asyncio"}, "asyncio.unix_events")]
 )
-def test_a_process_runs_on_the_loop_of_its_configuration(
-    settings: dict[str, str], module: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_process_runs_on_the_loop_of_its_configuration(settings: dict[str, str], module: str) -> None:
     found: list[str] = []
 
     async def serve(*_: object) -> None:
         found.extend(kind.__module__ for kind in type(asyncio.get_running_loop()).__mro__)
 
-    monkeypatch.setattr(process, "serve", serve)
-    monkeypatch.setattr(process, "configure", lambda _: None)
-    assert process.run_until_stopped(BrokerConfig.parse({**NEEDED, "log.dirs": "/a", **settings})) == 0
+    config = BrokerConfig.parse({**NEEDED, "log.dirs": "/a", **settings})
+    assert process.run_until_stopped(config, set_up_logs=lambda _: None, work=serve) == 0
     assert module in found
 
 

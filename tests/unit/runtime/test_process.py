@@ -182,20 +182,18 @@ def test_an_assertion_that_fails_at_the_start_ends_the_process_without_a_clean_s
     assert done[0] == "broken"
 
 
-def test_too_few_descriptors_are_one_warning_in_a_while(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_too_few_descriptors_are_one_warning_in_a_while(caplog: pytest.LogCaptureFixture) -> None:
     """The loop tells of it each second for each listener, with a traceback; nothing is wrong with the broker."""
     now_s = [0.0]
     crashes: list[BaseException] = []
-    monkeypatch.setattr(process, "_quiet", Quiet(10.0, lambda: now_s[0]))
+    quiet = Quiet(10.0, lambda: now_s[0])
 
     async def scenario() -> None:
         loop = asyncio.get_running_loop()
         context = {"message": "accept", "exception": OSError(errno.EMFILE, "Too many open files"), "socket": None}
         for second in range(25):
             now_s[0] = float(second)
-            failed_on_loop(crashes.append, loop, context)
+            failed_on_loop(crashes.append, loop, context, quiet)
 
     with caplog.at_level(logging.WARNING, "kavka"):
         asyncio.run(scenario())

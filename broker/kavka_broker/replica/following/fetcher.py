@@ -61,6 +61,7 @@ class FetchSettings:
     partition_bytes_max: int = 1_048_576
     backoff_ms_max: int = 1_000
     timeout_ms: int = 30_000
+    throttle_pause_ms: float = THROTTLE_PAUSE_MS
     # Takes a throttled partition and the bytes fetched of it; returns whether to pause, as the rate is exceeded.
     took: Callable[[Partition, int], bool] = lambda partition, size_bytes: False
     # Whether the partition is throttled, and the rate still exceeded.
@@ -370,13 +371,13 @@ class Fetcher:
         """Pause all throttled replicas: the rate is exceeded."""
         for followed in list(self._awake.values()):
             if self._settings.held_back(followed.partition):
-                self._sleep_for(followed, THROTTLE_PAUSE_MS)
+                self._sleep_for(followed, self._settings.throttle_pause_ms)
 
     def _resume(self, followed: Followed) -> None:
         if self._followed.get(followed.key) is not followed:
             return
         if self._settings.held_back(followed.partition):
-            self._timers.after(THROTTLE_PAUSE_MS, self._resume, followed)
+            self._timers.after(self._settings.throttle_pause_ms, self._resume, followed)
         else:
             self._wake_up(followed)
 
