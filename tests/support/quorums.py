@@ -15,10 +15,11 @@ from contextvars import Context
 from random import Random
 from typing import Any, TypeVar
 
-from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.controller import REPLAYED_MAX, Controller
 from kavka_broker.controller.format import Voters, format_directory, parse_voters
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
+from kavka_broker.controller.snapshot_generator import HISTORY_BYTES_MAX
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.loop.timers import Timers
@@ -119,7 +120,9 @@ class Node:
             crash=self._crashed,
         )
         self.quorum.subscribers.append(self.told.extend)
-        self.controller = Controller(self.quorum) if "controller" in self.config.roles else None
+        self.quorum.snapshotter.history_bytes_max = self._cluster.history_bytes_max
+        is_controller = "controller" in self.config.roles
+        self.controller = Controller(self.quorum, self._cluster.replayed_max) if is_controller else None
 
     def _crashed(self, error: BaseException) -> None:
         """The process ends, once what it does at the moment is done."""
@@ -181,13 +184,24 @@ class Quorums:
         self.nodes: dict[int, Node] = {}
         self.serving: dict[asyncio.Task[None], None] = {}
         self.traffic: list[tuple[int, int, Message, Message]] = []
+        self.replayed_max, self.history_bytes_max = REPLAYED_MAX, HISTORY_BYTES_MAX
 
     @classmethod
-    def play(cls, scenario: Scenario, *, voters: int = 3, seed: int = 1, starts: bool = True, **settings: str) -> None:
-        """Run a scenario on that many voters."""
+    def play(
+        cls,
+        scenario: Scenario,
+        *,
+        voters: int = 3,
+        seed: int = 1,
+        starts: bool = True,
+        set_up: Callable[["Quorums"], None] = lambda _: None,
+        **settings: str,
+    ) -> None:
+        """Run a scenario on that many voters. `set_up` may alter the bounds of the cluster before."""
         loop = SimLoop(seed)
         asyncio.set_event_loop(loop)
         cluster = cls(loop)
+        set_up(cluster)
 
         async def play() -> None:
             for node_id in range(1, voters + 1):

@@ -52,8 +52,9 @@ FINISH_MS_MAX: Final = 5_000
 class Controller:
     """The controller of one node; active while this node leads the quorum."""
 
-    def __init__(self, quorum: Quorum) -> None:
+    def __init__(self, quorum: Quorum, replayed_max: int = REPLAYED_MAX) -> None:
         self.quorum = quorum
+        self._replayed_max = replayed_max
         self.node_id = quorum.node_id
         self.is_active = False
         self.incarnation_id = self.new_uuid()
@@ -182,7 +183,7 @@ class Controller:
         ahead, self._ahead_at_start = self._ahead_at_start or self.metadata, None
         self._epoch = epoch
         self._opens_at = None
-        if self.quorum.log_end_offset - ahead.next_offset <= REPLAYED_MAX:
+        if self.quorum.log_end_offset - ahead.next_offset <= self._replayed_max:
             self._open(self.metadata.copy() if ahead is self.metadata else ahead)
         else:
             self._opens_at = start_offset + 1

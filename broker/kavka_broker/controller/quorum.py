@@ -127,7 +127,7 @@ class Quorum:
         self.subscribers: list[Subscriber] = self._publisher.subscribers
         self._runner: RaftDriver | None = None
         self._catching_up = CatchingUp(self.metadata)
-        self._snapshotter = Snapshotter(config, metadata_log, self.metadata, self._publisher, clock, run_blocking)
+        self.snapshotter = Snapshotter(config, metadata_log, self.metadata, self._publisher, clock, run_blocking)
         self._was_leader = False
 
     @classmethod
@@ -249,14 +249,14 @@ class Quorum:
 
     async def stop(self) -> None:
         """Leave the quorum. A leader resigns, so that another voter takes over at once."""
-        await self._snapshotter.finish()
+        await self.snapshotter.finish()
         self._publisher.stop()
         if self._runner is not None:
             if self._node.is_leader and len(self.voters) > 1:
                 self._runner.happen(self._node.resign)
                 await self._runner.until_idle()
                 await self._runner.sent(RESIGN_MS_MAX)
-            await self._snapshotter.take_at_stop(self._runner)
+            await self.snapshotter.take_at_stop(self._runner)
             await self._runner.stop()
         self._catching_up.fail(ErrorCode.NOT_CONTROLLER, "this node is shutting down")
         self.log.close()
@@ -388,15 +388,15 @@ class Quorum:
         """Tell the controller and the waiters that the image has moved."""
         self.on_published()
         self._catching_up.look()
-        self._snapshotter.take_if_due(self.runner)
+        self.snapshotter.take_if_due(self.runner)
 
     async def snapshot(self) -> SnapshotId | None:
         """Write a snapshot of the committed image. None where it has no new records. Raises OSError and BrokerError."""
-        return await self._snapshotter.take(self.runner)
+        return await self.snapshotter.take(self.runner)
 
     async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
         """Replace log and image by a snapshot downloaded from the leader, or refuse it."""
-        effects = await self._snapshotter.adopt(snapshot, self.runner)
+        effects = await self.snapshotter.adopt(snapshot, self.runner)
         self._catching_up.look()
         return effects
 

@@ -51,6 +51,7 @@ class Snapshotter:
         self._run_blocking = run_blocking
         self._task: asyncio.Task[None] | None = None
         self._taken_ms = clock.now_ms()
+        self.history_bytes_max = HISTORY_BYTES_MAX
 
     def take_if_due(self, runner: RaftDriver) -> None:
         """Begin a snapshot, in a task, if the log has grown enough or the newest snapshot is old."""
@@ -72,7 +73,7 @@ class Snapshotter:
     async def _take_if_long(self, runner: RaftDriver) -> None:
         newest = self._log.files.newest()
         snapshot_bytes = 0 if newest is None else self._log.files.size_bytes(newest)
-        if self._publisher.bytes_since_snapshot > max(HISTORY_BYTES_MAX, snapshot_bytes):
+        if self._publisher.bytes_since_snapshot > max(self.history_bytes_max, snapshot_bytes):
             await self.take(runner)
 
     async def _try(self, taking: Awaitable[object]) -> None:

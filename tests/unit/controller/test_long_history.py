@@ -2,11 +2,10 @@
 
 import asyncio
 import errno
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 
 import pytest
 
-from kavka_broker.controller import controller, snapshot_generator
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_files import GENESIS
@@ -19,6 +18,24 @@ from tests.support.sim_disk import DiskError
 
 #: Records that make a long history here; a thousand do otherwise.
 HISTORY = 30
+
+
+def replaying(records_max: int) -> Callable[[Quorums], None]:
+    """Have new leaders replay no longer a history than that."""
+
+    def set_up(cluster: Quorums) -> None:
+        cluster.replayed_max = records_max
+
+    return set_up
+
+
+def keeping(bytes_max: int) -> Callable[[Quorums], None]:
+    """Have nodes that stop leave no longer a history to replay than that."""
+
+    def set_up(cluster: Quorums) -> None:
+        cluster.history_bytes_max = bytes_max
+
+    return set_up
 
 
 def test_a_leader_with_a_long_history_replays_it_once_and_then_leads(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -46,12 +63,11 @@ def test_a_leader_with_a_long_history_replays_it_once_and_then_leads(monkeypatch
         assert len(leader.topics) == 2 * HISTORY + 1
         assert max(replayed, default=0) < HISTORY
 
-    monkeypatch.setattr(controller, "REPLAYED_MAX", HISTORY)
     monkeypatch.setattr(Quorum, "messages", messages)
-    Quorums.play(scenario)
+    Quorums.play(scenario, set_up=replaying(HISTORY))
 
 
-def test_a_leader_that_loses_the_lead_while_replaying_writes_no_opening(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_leader_that_loses_the_lead_while_replaying_writes_no_opening() -> None:
     """In every epoch with a long history, the next leader has to write its own opening, and all agree."""
 
     async def scenario(cluster: Quorums) -> None:
@@ -76,11 +92,10 @@ def test_a_leader_that_loses_the_lead_while_replaying_writes_no_opening(monkeypa
         assert epochs == sorted(set(epochs))
         assert leader.topics == [f"t{number}" for number in range(8)]
 
-    monkeypatch.setattr(controller, "REPLAYED_MAX", 0)
-    Quorums.play(scenario)
+    Quorums.play(scenario, set_up=replaying(0))
 
 
-def test_a_stop_leaves_the_next_start_little_to_replay(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_stop_leaves_the_next_start_little_to_replay() -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         for number in range(20):
@@ -98,8 +113,7 @@ def test_a_stop_leaves_the_next_start_little_to_replay(monkeypatch: pytest.Monke
         await cluster.leader()
         await cluster.agreed()
 
-    monkeypatch.setattr(snapshot_generator, "HISTORY_BYTES_MAX", 500)
-    Quorums.play(scenario)
+    Quorums.play(scenario, set_up=keeping(500))
 
 
 def test_a_stop_with_a_short_history_takes_no_snapshot() -> None:
@@ -112,9 +126,7 @@ def test_a_stop_with_a_short_history_takes_no_snapshot() -> None:
     Quorums.play(scenario)
 
 
-def test_a_stop_without_room_for_a_snapshot_is_clean(
-    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
-) -> None:
+def test_a_stop_without_room_for_a_snapshot_is_clean(caplog: pytest.LogCaptureFixture) -> None:
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
         await leader.write("a")
@@ -125,8 +137,7 @@ def test_a_stop_without_room_for_a_snapshot_is_clean(
         assert list(follower.quorum.log.snapshots) == [GENESIS]
         assert "metadata.snapshot.failed" in caplog.text
 
-    monkeypatch.setattr(snapshot_generator, "HISTORY_BYTES_MAX", 0)
-    Quorums.play(scenario)
+    Quorums.play(scenario, set_up=keeping(0))
 
 
 def test_records_replayed_at_the_start_count_towards_the_next_snapshot() -> None:
