@@ -250,11 +250,14 @@ def test_a_pod_that_was_made_again_since_the_look_is_left_alone() -> None:
     assert scene.api.writes[before:] == []
 
 
-def test_a_new_rendering_restarts_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_new_rendering_restarts_nothing() -> None:
+    """Pods that another version of the operator has made look otherwise."""
     scene = Scene()
     scene.start()
-    monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.settings.DATA", "/data")
-    monkeypatch.setattr("kavka_operator.platform.kubernetes.objects.pod_template.START_SECONDS_MAX", 60)
+    for name in scene.api.names("Pod"):
+        (container,) = scene.api.one("Pod", name)["spec"]["containers"]
+        container["startupProbe"]["failureThreshold"] = 60
+        container["volumeMounts"][0]["mountPath"] = "/data"
     scene.begin(image="kavka/broker:next")
     view = scene.look()
     assert all(node.fingerprint == view.seen[node.id].fingerprint for node in view.wanted)

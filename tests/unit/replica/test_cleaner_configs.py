@@ -7,7 +7,6 @@ import pytest
 
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.replica.hosting.log_cleaner import LogCleaner
-from kavka_broker.storage.cleaning import run
 from kavka_broker.storage.cleaning.run import BYTES_PER_SLICE
 from kavka_broker.storage.log import Log
 from tests.sim.loop import SimLoop
@@ -195,18 +194,16 @@ def test_a_log_that_is_not_sound_stops_nothing_else() -> None:
     play_simulated(scenario)
 
 
-def test_a_segment_is_read_with_the_buffer_that_is_given(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_segment_is_read_with_the_buffer_that_is_given() -> None:
     seen = set[int]()
-    sound = run._sound_batches
-
-    def watched(file, base_offset, window_bytes):  # type: ignore[no-untyped-def]
-        seen.add(window_bytes)
-        return sound(file, base_offset, window_bytes)
-
-    monkeypatch.setattr(run, "_sound_batches", watched)
 
     async def act(world: World) -> None:
-        await world.until(lambda: len(world.cleaned) == LOGS)
+        def look() -> bool:
+            seen.update(one.bounds.read_bytes_max for one in world.cleaner.running.values())
+            return len(world.cleaned) == LOGS
 
-    play(act, log_cleaner_io_buffer_size="65536", log_cleaner_threads="2")
+        await world.until(look)
+
+    changes = {"log_cleaner_threads": "2", "log_cleaner_io_max_bytes_per_second": "100000"}
+    play(act, 200, log_cleaner_io_buffer_size="65536", **changes)
     assert seen == {16_384}
