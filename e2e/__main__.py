@@ -9,11 +9,12 @@ PYTEST...        more words for pytest, such as -k secured or -x
 
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from e2e import earlier_commit, images
 from e2e.cluster import CLUSTER
+from e2e.clusters.kubernetes import Kubernetes
 
 KEEP, IMAGES = "--keep", "--images"
 FORMER = "former"
@@ -39,22 +40,26 @@ def wanted_images(words: Sequence[str]) -> list[str]:
     return named
 
 
-def main(words: Sequence[str]) -> int:
+def main(
+    words: Sequence[str],
+    cluster: Kubernetes = CLUSTER,
+    build: Callable[[Sequence[str]], None] = images.build_all,
+) -> int:
     """Bring the cluster up, run the tests, take it down; pytest's exit code."""
     if HELP & set(words):
         print(__doc__.rstrip())
         return 0
     wanted = wanted_images(words)
-    images.build_all([target for target in images.TARGETS if target in wanted])
+    build([target for target in images.TARGETS if target in wanted])
     if FORMER in wanted:
         earlier_commit.build_former()
     try:
-        CLUSTER.up()
+        cluster.up()
         line = [sys.executable, "-m", "pytest", *pytest_words(words)]
         return subprocess.run(line, cwd=Path(__file__).parents[1], check=False).returncode
     finally:
         if KEEP not in words:
-            CLUSTER.down()
+            cluster.down()
 
 
 if __name__ == "__main__":

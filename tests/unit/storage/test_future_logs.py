@@ -9,11 +9,25 @@ from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, fill, free, open_log, values
-from tests.unit.storage.test_log_manager import ID, formatted, names, start
+from tests.unit.storage.test_log_manager import ID, format_all, names, start
 
 
-def two() -> tuple[SimDisk, LogManager]:
-    disk = formatted("/data", "/more")
+class DyingDisk(SimDisk):
+    """A disk whose process is killed behind the rename of a path."""
+
+    dies_behind = ""
+
+    def rename(self, source: str, target: str) -> None:
+        super().rename(source, target)
+        if self.dies_behind in (source, target):
+            raise RuntimeError("kill -9")
+
+
+def two() -> tuple[DyingDisk, LogManager]:
+    disk = DyingDisk(now_ms=NOW_MS)
+    disk.make_directory("/data")
+    disk.sync_directory("/data")
+    format_all(disk, "/data", "/more")
     return disk, start(disk, "/data", "/more")
 
 
@@ -111,22 +125,16 @@ def test_a_copy_takes_the_place_of_its_log() -> None:
 
 
 @pytest.mark.parametrize("crash_after", ["/more/t-0", "/data/t-0"])
-def test_a_crash_in_the_last_step_loses_nothing(crash_after: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_crash_in_the_last_step_loses_nothing(crash_after: str) -> None:
     """Whichever of its two renames was the last that happened, a start finds the log, whole."""
     disk, manager = two()
     log = manager.create("t", 0, ID, SMALL)
     fill(log, 4)
-    future, rename = copied(manager, log), disk.rename
-
-    def crash(source: str, target: str) -> None:
-        rename(source, target)
-        if crash_after in (source, target):
-            raise RuntimeError("kill -9")
-
-    monkeypatch.setattr(disk, "rename", crash)
+    future = copied(manager, log)
+    disk.dies_behind = crash_after
     with pytest.raises(RuntimeError):
         manager.replace(future, manager.directories[1], NOW_MS)
-    monkeypatch.undo()
+    disk.dies_behind = ""
     disk.kill()
     manager = start(disk, "/data", "/more")
     free(manager)

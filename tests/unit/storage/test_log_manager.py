@@ -1,6 +1,7 @@
 """All logs of a broker: loading, creating, deleting, upkeep, a failing directory, a clean stop."""
 
 import errno
+from typing import TypeVar
 
 import pytest
 
@@ -16,10 +17,15 @@ from tests.support.sim_disk import DiskError, SimDisk
 from tests.unit.storage.support import NOW_MS, SMALL, append, config, fill, free, new_disk, values
 
 ID, OTHER_ID = b"\1" * 16, b"\2" * 16
+D = TypeVar("D", bound=SimDisk)
 
 
 def formatted(*paths: str) -> SimDisk:
-    disk = new_disk()
+    return format_all(new_disk(), *paths)
+
+
+def format_all(disk: D, *paths: str) -> D:
+    """Format these directories of a disk, or the only one."""
     for path in paths or ("/data",):
         disk.make_directory(path)
         write_meta_properties(disk, path, MetaProperties("cluster", 1, path.encode().ljust(16)))

@@ -4,8 +4,6 @@ from pathlib import Path
 
 import pytest
 
-from e2e import __main__ as command
-from e2e import images
 from e2e.__main__ import main, pytest_words, wanted_images
 from e2e.clusters import kubernetes
 from e2e.clusters.given_cluster import OURS, GivenCluster
@@ -46,15 +44,11 @@ def test_an_image_of_no_such_name_is_refused(words: list[str]) -> None:
 
 
 @pytest.mark.parametrize("word", ["-h", "--help"])
-def test_help_builds_nothing_and_starts_no_node(
-    word: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
+def test_help_builds_nothing_and_starts_no_node(word: str, capsys: pytest.CaptureFixture[str]) -> None:
     def called(*_: object) -> None:
         pytest.fail("help does nothing")
 
-    monkeypatch.setattr(images, "build_all", called)
-    monkeypatch.setattr(command, "CLUSTER", Kubernetes(Path("kubeconfig"), called, called))
-    assert main([word]) == 0
+    assert main([word], Kubernetes(Path("kubeconfig"), called, called), called) == 0
     assert "--keep" in capsys.readouterr().out
 
 
