@@ -42,8 +42,6 @@ from kavka_broker.request.split_requests import Each
 
 IDS_FROM_VERSION = 12
 CHOICE_FROM_VERSION = 4
-#: How long a request waits for this broker to be unfenced where every registered broker is fenced.
-NOBODY_MS_MAX = 1_000
 WAITS_FROM_PARTITIONS = 5_000
 """In a cluster of so many an answer about all topics, some 200 KB, waits for room among long answers."""
 
@@ -57,7 +55,7 @@ WAITS_FROM_PARTITIONS = 5_000
 async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> MetadataResponse:
     await broker.suspects.cleared()
     if all(registered.fenced for registered in broker.metadata.brokers):
-        await broker.lifecycle.unfenced_within(NOBODY_MS_MAX)
+        await broker.lifecycle.unfenced_within(broker.bounds.unfenced_ms_max)
     wanted = request.topics
     if wanted is None or (client.version == 0 and not wanted):
         is_of_connection = client.peer is not None

@@ -19,7 +19,7 @@ from kavka_broker.dispatch.forwarding import Forwarded, forward_in_name
 from kavka_broker.logs import get
 from kavka_broker.loop.coroutine_time import paid
 from kavka_broker.loop.tasks import watch
-from kavka_broker.membership.topic_creation import CREATE_MS_MAX, TOGETHER_MAX, automatic_topic
+from kavka_broker.membership.topic_creation import CREATE_MS_MAX, automatic_topic
 from kavka_broker.protocol.codec import decode
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import read_response_header
@@ -33,19 +33,18 @@ log = get("api")
 CREATE_TOPICS: Final = 19
 VERSION: Final = 7
 """Strict: where the quota is used up, nothing is created."""
-QUEUED_MAX: Final = 1_000
-"""Topics of one connection, each of 249 characters at most."""
 FINE: Final = (ErrorCode.NONE, ErrorCode.TOPIC_ALREADY_EXISTS)
 
 
 def begin_creating(broker: Broker, names: Iterable[str], client: Client) -> None:
     """Have topics created in the client's name. Nobody waits for them."""
+    queued_max = broker.bounds.queued_topics_max
     client_id, queue = broker.wanted_topics.get(client.peer, (client.client_id, None))
     if queue is not None:
         if client_id == client.client_id:  # who shares a connection asks again
-            queue.update(dict.fromkeys(islice(names, QUEUED_MAX - len(queue))))
+            queue.update(dict.fromkeys(islice(names, queued_max - len(queue))))
         return
-    queue = dict.fromkeys(islice(names, QUEUED_MAX))
+    queue = dict.fromkeys(islice(names, queued_max))
     broker.wanted_topics[client.peer] = client_id, queue
     work = paid(_create_all(queue, broker, client), broker.slices.time)
     task = asyncio.get_running_loop().create_task(work, name="create topics")
@@ -56,7 +55,7 @@ def begin_creating(broker: Broker, names: Iterable[str], client: Client) -> None
 async def _create_all(queue: dict[str, None], broker: Broker, client: Client) -> None:
     try:
         while queue:
-            names = list(islice(queue, TOGETHER_MAX))
+            names = list(islice(queue, broker.bounds.created_together_max))
             unknown = [name for name in names if broker.metadata.topics.get(name) is None]
             if unknown:
                 await _create(unknown, broker, client)

@@ -23,6 +23,7 @@ from kavka_broker.loop.turns import OWN
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.answer_memory import AnswerMemory, Making
 from kavka_broker.request.internal_topics import InternalTopics
+from kavka_broker.request.request_bounds import BOUNDS, RequestBounds
 from kavka_broker.request.topic_answers import TopicAnswers
 
 if TYPE_CHECKING:
@@ -179,6 +180,7 @@ class Broker:
     wanted_topics: dict[Connected | None, tuple[str, dict[str, None]]] = field(default_factory=dict)
     creating: dict[asyncio.Task[None], None] = field(default_factory=dict)
     internal_topics: InternalTopics = field(default_factory=InternalTopics)  # of streams groups (`streams_topics`)
+    bounds: RequestBounds = BOUNDS
     told_once: ToldOnce = field(default_factory=ToldOnce)  # what the log has told of clients
     token_secrets: TokenSecrets | None = None  # of delegation tokens; None: there are none
     random_bytes: Callable[[int], bytes] = token_bytes

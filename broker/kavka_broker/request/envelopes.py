@@ -15,8 +15,6 @@ from kavka_broker.request.mutation_quota import hold
 
 R = TypeVar("R", bound=Message)
 
-#: How long a forwarded request may take, as long as in Apache Kafka.
-FORWARD_MS_MAX: Final = 60_000
 PRINCIPAL_VERSION: Final = 0
 _VERSION: Final = Struct(">h")
 
@@ -28,7 +26,7 @@ async def ask_in_envelope(frame: bytes, broker: Broker, client: Client) -> bytes
     envelope = EnvelopeRequest(
         frame, encode_principal(client.user, is_by_token=client.is_by_token), encode_address(client.address)
     )
-    answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=FORWARD_MS_MAX)
+    answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=broker.bounds.forward_ms_max)
     if answer.error_code != ErrorCode.NONE:
         raise BrokerError(ErrorCode(answer.error_code))
     return answer.response_data or b""

@@ -44,6 +44,7 @@ from kavka_broker.protocol.messages.metadata_request import MetadataRequest, Met
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.offset_delete_request import OffsetDeleteRequest
 from kavka_broker.protocol.messages.offset_delete_response import OffsetDeleteResponse
+from kavka_broker.request.request_bounds import RequestBounds
 from tests.support.in_process import CLUSTER_ID, Client, InProcess, running
 from tests.support.waiting import until
 
@@ -437,14 +438,12 @@ def test_offsets_of_an_unknown_group_are_not_deleted(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
-def test_metadata_without_any_broker_waits_until_this_one_is_registered(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_metadata_without_any_broker_waits_until_this_one_is_registered(tmp_path: Path) -> None:
     """An admin client that is told of no controller waits until its request has timed out."""
-    monkeypatch.setattr("kavka_broker.api.a03_metadata.NOBODY_MS_MAX", 60_000)
 
     async def run() -> None:
         async with running(tmp_path) as inside:
+            inside.broker.bounds = RequestBounds(unfenced_ms_max=60_000)
             client = await inside.connect()
             (broker,) = inside.broker.metadata.brokers
             await inside.broker.active.submit(lambda metadata, _: fence(metadata, broker.broker_id, broker.epoch))

@@ -24,6 +24,7 @@ from kavka_broker.protocol.messages.init_producer_id_response import InitProduce
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.request.broker import Connected, Enveloped
 from kavka_broker.request.envelopes import decode_address, decode_principal, encode_address, encode_principal
+from kavka_broker.request.request_bounds import BOUNDS, RequestBounds
 from tests.support.in_process import Client, InProcess, following, running
 
 CREATE = 7
@@ -109,15 +110,15 @@ def test_what_the_loop_does_after_an_enveloped_request_is_not_its_clients(tmp_pa
     play(tmp_path, scenario)
 
 
-def test_without_a_controller_every_part_gets_the_error(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_controller_every_part_gets_the_error(tmp_path: Path) -> None:
     async def scenario(first: InProcess, second: InProcess) -> None:
         controller = first.broker.controller
         assert controller is not None
         controller.is_active = False
-        with monkeypatch.context() as patch:
-            patch.setattr("kavka_broker.request.envelopes.FORWARD_MS_MAX", 100)
-            # Given up, which is not unsaid: the controller may read it when it is active again.
-            assert (await create(await second.connect(), "given-up")).error_code == ErrorCode.NOT_CONTROLLER
+        second.broker.bounds = RequestBounds(forward_ms_max=100)
+        # Given up, which is not unsaid: the controller may read it when it is active again.
+        assert (await create(await second.connect(), "given-up")).error_code == ErrorCode.NOT_CONTROLLER
+        second.broker.bounds = BOUNDS
         assert (await create(await first.connect(to_controller=True), "t")).error_code == ErrorCode.NOT_CONTROLLER
         controller.is_active = True
         assert (await create(await second.connect(), "t")).error_code == ErrorCode.NONE

@@ -12,7 +12,6 @@ from kavka_broker.core.audit.chain import Chain
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed
 from kavka_broker.core.log_once import FORGET_MS, TEXT_MAX, ToldOnce
-from kavka_broker.dispatch import automatic_topics as module
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages import alter_client_quotas_request as altering
@@ -21,6 +20,7 @@ from kavka_broker.protocol.messages.find_coordinator_request import FindCoordina
 from kavka_broker.protocol.messages.find_coordinator_response import FindCoordinatorResponse
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
+from kavka_broker.request.request_bounds import RequestBounds
 from tests.support.in_process import Client, InProcess, following, running
 from tests.support.waiting import until
 
@@ -152,10 +152,8 @@ def test_a_brokers_own_counts_go_before_the_controllers(tmp_path: Path) -> None:
 
 
 def test_topics_of_one_connection_are_queued_and_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "QUEUED_MAX", 3)
-    monkeypatch.setattr(module, "TOGETHER_MAX", 2)
-
     async def scenario(first: InProcess, second: InProcess) -> None:
+        first.broker.bounds = RequestBounds(queued_topics_max=3, created_together_max=2)
         controller, may_go = first.broker.active, asyncio.Event()
         submit = controller.submit
 

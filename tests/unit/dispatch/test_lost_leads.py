@@ -14,6 +14,7 @@ from kavka_broker.protocol.messages.create_topics_request import CreatableTopic,
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
+from kavka_broker.request.request_bounds import RequestBounds
 from tests.support.in_process import Client, InProcess, following, running
 
 CREATE, DELETE = 7, 6
@@ -106,9 +107,8 @@ def test_a_lead_lost_before_the_first_part_is_decided_is_the_answer_to_all(
 def test_without_a_new_leader_only_the_rest_gets_the_error(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, to_controller: bool
 ) -> None:
-    monkeypatch.setattr("kavka_broker.request.envelopes.FORWARD_MS_MAX", 100)
-
     async def scenario(first: InProcess, second: InProcess) -> None:
+        first.broker.bounds = RequestBounds(forward_ms_max=100)
         client = await first.connect(to_controller=to_controller)
         with monkeypatch.context() as patch:
             losing_the_lead(patch, first.broker.active, for_good=True)
