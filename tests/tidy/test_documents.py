@@ -96,6 +96,15 @@ def test_the_tree_that_architecture_names_is_there() -> None:
     assert not missing
 
 
+def test_the_files_that_the_map_of_rooms_names_are_there() -> None:
+    (rooms,) = re.findall(
+        r"^## Rooms\n+```\n(.*?)```", (ROOT / "ARCHITECTURE.md").read_text(), re.DOTALL | re.MULTILINE
+    )
+    named = set(re.findall(r"\b([a-z]\w*\.py)\b", rooms))
+    assert named
+    assert not named - {path.name for path in PYTHON}
+
+
 def test_the_places_that_the_glossary_names_are_there() -> None:
     """A name that moves takes its line along."""
     rows = (ROOT / "docs/reference/glossary.md").read_text().splitlines()

@@ -30,11 +30,13 @@ TOLD = {
 """What an executor is told, by the variables in which Spark's scheduler says it."""
 
 
-def line_of(words: Sequence[str], environment: Mapping[str, str], spark: Path) -> list[str]:
+def line_of(
+    words: Sequence[str], environment: Mapping[str, str], spark: Path, directory: Path | None = None
+) -> list[str]:
     """The command line that these arguments ask for. `spark` is where pyspark is installed."""
     match list(words):
         case ["executor"]:
-            return executor(environment, spark)
+            return executor(environment, spark, directory or Path(tempfile.gettempdir()))
         case ["driver", *rest]:
             address = environment.get("SPARK_DRIVER_BIND_ADDRESS", "0.0.0.0")
             bound = ["--deploy-mode", "client", "--conf", f"spark.driver.bindAddress={address}"]
@@ -43,11 +45,11 @@ def line_of(words: Sequence[str], environment: Mapping[str, str], spark: Path) -
             return command
 
 
-def executor(environment: Mapping[str, str], spark: Path) -> list[str]:
-    """The command line of an executor. Writes the file of whom it trusts."""
+def executor(environment: Mapping[str, str], spark: Path, directory: Path) -> list[str]:
+    """The command line of an executor. Writes the file of whom it trusts to `directory`."""
     numbers = sorted(int(name.removeprefix(OPTION)) for name in environment if name.startswith(OPTION))
     options = [environment[f"{OPTION}{number}"] for number in numbers]
-    trusted = java_options(environment, Path(tempfile.gettempdir()))
+    trusted = java_options(environment, directory)
     options += [f"-D{name}={value}" for name, value in trusted.items()]
     memory = environment["SPARK_EXECUTOR_MEMORY"]
     more = (environment.get("SPARK_CONF_DIR"), f"{spark}/jars/*", environment.get("SPARK_DIST_CLASSPATH"))

@@ -10,21 +10,33 @@ import ssl
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Final
 
 from kavka_operator.domain.access import no_passphrase
 
+IN_MEMORY: Final = hasattr(os, "memfd_create")
 
-def present(context: ssl.SSLContext, certificate: str, key: str) -> None:
-    """Let the context show a certificate. Raises ssl.SSLError, and ValueError where the key is encrypted."""
-    with _file_of(f"{certificate}\n{key}\n".encode()) as path:
+
+def present(
+    context: ssl.SSLContext,
+    certificate: str,
+    key: str,
+    *,
+    in_memory: bool = IN_MEMORY,
+    directory: str | None = None,
+) -> None:
+    """Let the context show a certificate, from a file in memory or, for a moment, in `directory`. Raises ssl.SSLError,
+    and ValueError where the key is encrypted.
+    """
+    content = f"{certificate}\n{key}\n".encode()
+    with _file_of(content, in_memory=in_memory, directory=directory) as path:
         context.load_cert_chain(path, password=no_passphrase)
 
 
 @contextmanager
-def _file_of(content: bytes) -> Iterator[str]:
+def _file_of(content: bytes, *, in_memory: bool, directory: str | None) -> Iterator[str]:
     """The path of a file with this content, for as long as it is wanted."""
-    in_memory = hasattr(os, "memfd_create")
-    handle, path = (os.memfd_create("certificate"), "") if in_memory else tempfile.mkstemp()
+    handle, path = (os.memfd_create("certificate"), "") if in_memory else tempfile.mkstemp(dir=directory)
     try:
         with os.fdopen(handle, "wb") as file:
             file.write(content)

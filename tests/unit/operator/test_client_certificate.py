@@ -2,12 +2,12 @@
 
 import os
 import subprocess
-import tempfile
 from pathlib import Path
 
 import pytest
 
 from kavka_operator.domain.access import Security
+from kavka_operator.kafka.client_certificate import present
 from kavka_operator.kafka.connection import context_of
 
 
@@ -22,19 +22,16 @@ def security(tmp_path: Path) -> Security:
 
 
 @pytest.mark.skipif(not hasattr(os, "memfd_create"), reason="this machine has no files in memory")
-def test_no_directory_is_needed(security: Security, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path / "nowhere"))
+def test_no_directory_is_needed(security: Security, tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/fd"))
-    assert context_of(security).cert_store_stats()["x509"] == 1
+    context = context_of(security)
+    assert context.cert_store_stats()["x509"] == 1
+    present(context, security.certificate, security.key, directory=str(tmp_path / "nowhere"))
     # What other tests have left open may be closed meanwhile, with the garbage.
     assert set(os.listdir("/proc/self/fd")) <= before, "nothing stays open"
 
 
-def test_a_file_is_gone_where_there_are_none_in_memory(
-    security: Security, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
-) -> None:
-    monkeypatch.delattr(os, "memfd_create", raising=False)
-    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
-    before = set(tmp_path.iterdir())
-    context_of(security)
+def test_a_file_is_gone_where_there_are_none_in_memory(security: Security, tmp_path: Path) -> None:
+    before, context = set(tmp_path.iterdir()), context_of(security)
+    present(context, security.certificate, security.key, in_memory=False, directory=str(tmp_path))
     assert set(tmp_path.iterdir()) == before

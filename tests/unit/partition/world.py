@@ -87,6 +87,8 @@ class Host:
         return self._node.contacts.setdefault(broker_id, Contact())
 
     def eligible(self, broker_id: int) -> int | None:
+        if self._world.last_heard_epoch is not None:
+            return self._world.last_heard_epoch
         node = self._world.nodes.get(broker_id)
         return None if node is None or node.is_fenced else node.epoch
 
@@ -110,6 +112,7 @@ class World:
     """Brokers 1 to n, all of them replicas; the first leads."""
 
     def __init__(self, count: int, *, min_isr: int = 1, lag_ms_max: float = 30_000, seed: int | None = None) -> None:
+        self.last_heard_epoch: int | None = None  # of all brokers, where no news of registrations comes
         self.clock = Clock()
         self.dice = Unlucky() if seed is None else Random(seed)
         self.lag_ms_max = lag_ms_max

@@ -3,14 +3,14 @@
 import pytest
 
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from tests.unit.partition.world import Host, World
+from tests.unit.partition.world import World
 
 
-def test_it_does_not_take_the_place_of_the_next(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_does_not_take_the_place_of_the_next() -> None:
     world = World(3, min_isr=2)
     leader, follower = world.nodes[1].partition, world.nodes[2]
     assert leader is not None
-    monkeypatch.setattr(Host, "eligible", lambda *_: 1)  # no word of the new registration yet
+    world.last_heard_epoch = 1  # no word of the new registration yet
     world.produce(world.nodes[1], b"a+b", 1)
     leader.follower_fetched(2, 1, 2, 0)
     world.stop(follower, loses_power=True)

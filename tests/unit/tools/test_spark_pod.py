@@ -32,11 +32,10 @@ def test_an_executor_has_its_heap_its_jars_and_what_its_driver_says() -> None:
     assert (told["--executor-id"], told["--podName"]) == ("2", "kavka-audit-exec-2")
 
 
-def test_an_executor_trusts_whom_the_bundle_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("tempfile.tempdir", str(tmp_path))
+def test_an_executor_trusts_whom_the_bundle_names(tmp_path: Path) -> None:
     bundle = tmp_path / "ca.crt"
     bundle.write_text("-----BEGIN CERTIFICATE-----\nMAA=\n-----END CERTIFICATE-----\n")
-    line = line_of(["executor"], {**TOLD, "AWS_CA_BUNDLE": str(bundle)}, SPARK)
+    line = line_of(["executor"], {**TOLD, "AWS_CA_BUNDLE": str(bundle)}, SPARK, tmp_path)
     assert line[1:5] == [
         "-Dninth",
         "-Dtenth",
