@@ -14,6 +14,7 @@ import ctypes
 import mmap
 import os
 import threading
+from collections.abc import Callable
 from contextlib import suppress
 from typing import Final
 
@@ -70,6 +71,7 @@ def _can_make() -> bool:
     return True
 
 
+BringIn = Callable[[int, int, int], None]
 MAKES_ROOM: Final = _can_make()
 _MAKING: Final = threading.Condition()  # told when a thread has made room, of any file
 
@@ -81,7 +83,7 @@ class Room:
 
     def __init__(self, strain: Strain) -> None:
         self._strain = strain
-        self.bring_in = bring_in
+        self.bring_in: BringIn = bring_in
         self.piece_bytes = PIECE_BYTES
         self._end = 0  # how far the file may reach on the disk
         self._ready_end = 0  # up to where its pages were made dirty

@@ -423,7 +423,7 @@ def test_a_log_that_can_be_read_again_is_served() -> None:
     """Nobody else serves its groups: it stays their leader's as long as that has the partition."""
     load, refusals = loading_module.load, [BrokerError(ErrorCode.KAFKA_STORAGE_ERROR)] * 2
 
-    async def failing(*read: Any) -> object:
+    async def failing(*read: Any) -> Any:
         if refusals:
             raise refusals.pop()
         return await load(*read)
@@ -443,7 +443,7 @@ def test_a_log_that_can_be_read_again_is_served() -> None:
 
 
 def test_members_do_not_wait_for_a_failed_load() -> None:
-    async def broken(*_: object) -> None:
+    async def broken(*_: object) -> Any:
         raise KeyError("a defect")
 
     async def scenario(groups: GroupCoordinator) -> None:

@@ -26,6 +26,8 @@ def test_no_directory_is_needed(security: Security, tmp_path: Path) -> None:
     before = set(os.listdir("/proc/self/fd"))
     context = context_of(security)
     assert context.cert_store_stats()["x509"] == 1
+    assert security.certificate
+    assert security.key
     present(context, security.certificate, security.key, directory=str(tmp_path / "nowhere"))
     # What other tests have left open may be closed meanwhile, with the garbage.
     assert set(os.listdir("/proc/self/fd")) <= before, "nothing stays open"
@@ -33,5 +35,7 @@ def test_no_directory_is_needed(security: Security, tmp_path: Path) -> None:
 
 def test_a_file_is_gone_where_there_are_none_in_memory(security: Security, tmp_path: Path) -> None:
     before, context = set(tmp_path.iterdir()), context_of(security)
+    assert security.certificate
+    assert security.key
     present(context, security.certificate, security.key, in_memory=False, directory=str(tmp_path))
     assert set(tmp_path.iterdir()) == before

@@ -194,7 +194,7 @@ def test_it_can_be_told_not_to(changes: dict[str, str]) -> None:
         await world.cleaner.stop()
         assert world.cleaner.figures.runs_total == 0
 
-    play(act, **changes)
+    play(act, BYTES_PER_SLICE, SEGMENTS_PER_TURN, **changes)
 
 
 def test_a_log_of_many_segments_is_not_looked_at_in_one_piece() -> None:

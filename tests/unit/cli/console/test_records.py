@@ -68,7 +68,7 @@ class Client:
 
 
 def searched(
-    client: Client, window: int = WINDOW_RECORDS, bounds: Mapping[str, int] = MappingProxyType({}), **query: Any
+    client: Client, window: int = WINDOW_RECORDS, bounds: Mapping[str, Any] = MappingProxyType({}), **query: Any
 ) -> tuple[str, list[tuple[int, int]], int]:
     """Why a search ended, what it found by partition and offset, and how many records it looked at."""
     reader = Reader(client, Search(Query("t", **query), **bounds), lambda: False, window)
