@@ -157,7 +157,7 @@ def rest_of_the_disk_queue_forgotten(patch: Patch) -> None:
     async def let_one_on(self: DiskQueue, disk: Any) -> None:
         while disk.is_strained and not disk.strain_lasts:
             await asyncio.sleep(STRAINED_LOOK_SECONDS)
-        taken = self._queue.take()
+        taken = self.waiting.take()
         if taken is not None and not taken[1].done():
             taken[1].set_result(None)
 

@@ -21,6 +21,7 @@ from kavka_operator.kafka.offsets_and_lag import Group, Members
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.process.console.access import Door
+from kavka_operator.process.console.page import Console as OperatorConsole
 from kavka_operator.process.http_server import console as console_of_operator
 from kavka_operator.process.metrics import Figures
 from kavka_pytest.in_process import KafkaInProcess
@@ -460,7 +461,7 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
     summary = {"time": "2026-11-30T02:00:07Z", "answers": answers, "chains": "3 chains verified."}
     documents.append(document("KafkaCluster", "asked", {"analytics": {"state": "Succeeded", "summary": summary}}))
     documents.append(document("ClientQuota", "etl", {"applied": {"producer_byte_rate": 2.0**20}, "used": "93%"}))
-    pages = console_of_operator(Figures(is_active=True, listed_at=1.0, documents=lambda: documents))
+    pages = console_of_operator(OperatorConsole(Figures(is_active=True, listed_at=1.0, documents=lambda: documents)))
     with served(pages) as found:
         for width in (1400, 390):
             page.size(width)
@@ -487,7 +488,9 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
 def test_the_operators_page_asks_for_a_token_where_others_reach_it(page: Page, axe: str) -> None:
     documents = [document("KafkaCluster", "main", {}), document("Topic", "orders", {"partitions": 3})]
     door = Door(Reviews({"sesame": {("KafkaCluster", ""), ("Topic", "")}}))
-    pages = console_of_operator(Figures(is_active=True, listed_at=1.0, documents=lambda: documents), door)
+    pages = console_of_operator(
+        OperatorConsole(Figures(is_active=True, listed_at=1.0, documents=lambda: documents), door=door)
+    )
     with served(pages) as found:
         for width in (1400, 390):
             page.size(width, is_dark=width < 600)
@@ -513,7 +516,7 @@ def test_the_operators_page_follows_what_happens_and_comes_back_after_its_operat
     documents = [document("KafkaCluster", "main", {})]
     port = free_port()
     figures = Figures(is_active=True, listed_at=1.0, documents=lambda: list(documents))
-    with served(console_of_operator(figures), port) as found:
+    with served(console_of_operator(OperatorConsole(figures)), port) as found:
         page.open(found)
         page.until("document.querySelector('#state')?.innerText === 'live'")
         documents.append(document("Topic", "orders", {"partitions": 3}))
@@ -521,6 +524,6 @@ def test_the_operators_page_follows_what_happens_and_comes_back_after_its_operat
     page.until("document.querySelector('#state')?.innerText.includes('does not answer')")
     assert "orders" in page.text("#topics-table"), "what was there stays"
     documents.append(document("Topic", "later", {"partitions": 3}))
-    with served(console_of_operator(figures), port):
+    with served(console_of_operator(OperatorConsole(figures)), port):
         page.until("document.querySelector('#state')?.innerText === 'live'")
         page.until("document.querySelector('#topics-table')?.innerText.includes('later')")
