@@ -96,21 +96,24 @@ async def serve(
     *,
     make_server: Callable[..., Any] = Server,
     make_crash: Callable[[BrokerConfig], Any] = Crash,
+    collector: Any = gc,
 ) -> None:
-    """Run a node until it gets a signal. A failed assertion ends the process."""
+    """Run a node until it gets a signal. A failed assertion ends the process. `collector` is Python's, of garbage."""
     crash = make_crash(config)
     loop = asyncio.get_running_loop()
     loop.set_exception_handler(partial(failed_on_loop, crash))
     loop.set_default_executor(ThreadPoolExecutor(threads_max(config), "blocking"))
     try:
-        await _serve(config, crash, world, make_server)
+        await _serve(config, crash, world, make_server, collector)
     except AssertionError as error:
         crash(error)
 
 
-async def _serve(config: BrokerConfig, crash: Crash, world: World, make_server: Callable[..., Server]) -> None:
-    gc.collect()
-    gc.set_threshold(*GC_THRESHOLDS)
+async def _serve(
+    config: BrokerConfig, crash: Crash, world: World, make_server: Callable[..., Server], collector: Any
+) -> None:
+    collector.collect()
+    collector.set_threshold(*GC_THRESHOLDS)
     sys.setswitchinterval(SWITCH_INTERVAL_S)
     server = make_server(config, crash, world, failed_assertions_total=crash.failed_total)
     crash.facts = server.facts
@@ -120,7 +123,7 @@ async def _serve(config: BrokerConfig, crash: Crash, world: World, make_server: 
     stopping = Stopping(starting.cancel)
     try:
         await starting
-        gc.freeze()  # without a search for garbage, which among very many logs holds the loop for seconds
+        collector.freeze()  # without a search for garbage, which among very many logs holds the loop for seconds
         await stopping.requested.wait()
     except asyncio.CancelledError:
         if not stopping.requested.is_set():

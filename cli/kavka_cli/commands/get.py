@@ -29,8 +29,8 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--watch", "-w", action="store_true", help="Go on, and print what changes, until Ctrl-C.")
 
 
-def run(options: Namespace) -> int:
-    """Print resources of a namespace, or of all; the exit code."""
+def run(options: Namespace, pause: Callable[[float], None] = time.sleep) -> int:
+    """Print resources of a namespace, or of all; the exit code. `pause` takes the seconds between two looks."""
 
     def look() -> list[Document]:
         found = choose(store.documents(namespace), named, namespace, selector)
@@ -44,7 +44,7 @@ def run(options: Namespace) -> int:
         documents = look()
         if not documents:
             note("no resources" if namespace is None else f'no resources in namespace "{namespace}"')
-        for number, changed in enumerate(changes(look) if options.watch else [documents]):
+        for number, changed in enumerate(changes(look, pause) if options.watch else [documents]):
             if changed or (output in {"json", "yaml"} and not options.watch):
                 is_single = len(named) == len(changed) == 1 and named[0][1] is not None
                 text = _printed(changed, output, single=is_single, namespaces=namespace is None)
@@ -69,7 +69,7 @@ def _printed(documents: list[Document], output: str, *, single: bool, namespaces
             return "\n\n".join(tables(documents, wide=output == "wide", namespaces=namespaces))
 
 
-def changes(look: Callable[[], list[Document]]) -> Iterator[list[Document]]:
+def changes(look: Callable[[], list[Document]], pause: Callable[[float], None]) -> Iterator[list[Document]]:
     """All documents first, then after each look those that are new or have changed."""
     shown: dict[tuple[str, str, str], Document] = {}
     while True:
@@ -80,7 +80,7 @@ def changes(look: Callable[[], list[Document]]) -> Iterator[list[Document]]:
         if fresh:
             yield fresh
         shown = seen
-        time.sleep(WATCH_SECONDS)
+        pause(WATCH_SECONDS)
 
 
 def _name(document: Document) -> tuple[str, str, str]:

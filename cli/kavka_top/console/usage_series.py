@@ -6,7 +6,7 @@ begins where it began, with half of the detail.
 
 import math
 from array import array
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
@@ -53,6 +53,7 @@ class Points:
 class UsageSeries:
     """The use of the limits of one cluster, by the keys of their rows."""
 
+    make_points: Callable[[], Points] = Points
     _points: dict[str, Points] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
     """Held by the thread of a look, which adds, and by those of pages, which read."""
@@ -69,7 +70,7 @@ class UsageSeries:
         for key, row in there.items():
             if key not in self._points and len(self._points) >= LIMITS_MAX:
                 continue
-            points = self._points.setdefault(key, Points())
+            points = self._points.setdefault(key, self.make_points())
             points.limit = row.cells[LIMIT].text
             points.add(at_ms, _number(row, USED), _number(row, HELD))
 

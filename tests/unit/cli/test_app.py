@@ -1,16 +1,20 @@
 """The command without a running cluster: what it keeps, what it refuses, and in which words."""
 
+import contextlib
+import io
 import json
 import os
 import re
 import subprocess
 import sys
+from argparse import ArgumentParser
 from pathlib import Path
 
 import pytest
 import yaml
 
 from kavka_cli import main
+from kavka_cli.commands import get
 from kavka_cli.resource_names import RESOURCES_HELP
 from kavka_operator.api.kinds import KINDS
 from tests.unit.operator.person import Person, run
@@ -143,7 +147,7 @@ def test_a_selector_that_makes_no_sense_is_refused(person: Person, selector: str
     assert (code, "is no selector" in said) == (1, True), said
 
 
-def test_get_goes_on_and_prints_what_changes(person: Person, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_get_goes_on_and_prints_what_changes(person: Person) -> None:
     person.types("apply", "-f", person.file())
     turns = iter(
         (
@@ -153,15 +157,19 @@ def test_get_goes_on_and_prints_what_changes(person: Person, monkeypatch: pytest
         )
     )
 
-    def sleep(_: float) -> None:
+    def pause(_: float) -> None:
         try:
             next(turns)()
         except StopIteration:
             raise KeyboardInterrupt from None
 
-    monkeypatch.setattr("kavka_cli.commands.get.time.sleep", sleep)
-    code, said = person.types("get", "kvt", "-w", "-o", "name")
-    assert (code, [line.rpartition("/")[2] for line in said.splitlines() if line]) == (0, ["orders", "paid", "tried"])
+    parser, said = ArgumentParser(), io.StringIO()
+    get.add_options(parser)
+    options = parser.parse_args(["kvt", "-w", "-o", "name", "--state-dir", str(person.directory / "state")])
+    with contextlib.redirect_stdout(said):
+        code = get.run(options, pause)
+    lines = said.getvalue().splitlines()
+    assert (code, [line.rpartition("/")[2] for line in lines if line]) == (0, ["orders", "paid", "tried"])
 
 
 def test_the_version_is_told() -> None:

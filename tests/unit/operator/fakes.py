@@ -356,6 +356,7 @@ class FakePlatform:
         self.allowed, self.refuse, self.begin = frozenset[int](), "", ""
         self.analytics: AnalyticsStatus | None = None
         self.unseen: Exception | None = None  # while it cannot be looked at
+        self.calls: list[str] = []
 
     def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
         if self.refuse:
@@ -364,6 +365,7 @@ class FakePlatform:
         return before != nodes
 
     def look(self, cluster: KafkaCluster) -> View:
+        self.calls.append("look")
         if self.unseen is not None:
             raise self.unseen
         wanted = [
@@ -407,6 +409,7 @@ class FakeResources:
         self.noted: list[Key] = []
         self.keep: dict[str, NotWrittenError] = {}  # what cannot be removed, by name
         self.together: list[int] = []  # how many statuses were handed over at a time
+        self.calls: list[str] = []
 
     def stamp(self) -> int:
         return self.version
@@ -454,6 +457,7 @@ class FakeResources:
         self.noted.append(unread.key)
 
     def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
+        self.calls.append("hold")
         if self.refuse is not None:
             return {key_of(resource): self.refuse for resource, _ in wanted}
         self.held.update((key_of(resource), is_needed) for resource, is_needed in wanted)

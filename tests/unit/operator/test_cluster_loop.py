@@ -1,6 +1,6 @@
 """The loop of one cluster: when it looks, what it does with what it has seen, and what does not end it."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from dataclasses import replace
 from datetime import timedelta
 
@@ -9,9 +9,8 @@ import pytest
 from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
-from kavka_operator.api.kinds import AnyResource, Key, key_of
+from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.api.stored_resources import Unreadable
-from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode, SeenPartition
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.kafka.admin import AdminError
@@ -525,21 +524,10 @@ def test_a_node_is_not_stopped_where_nobody_tells_what_it_holds() -> None:
     assert "node 1 is not stopped yet: no broker answers" in scene.told
 
 
-def test_many_resources_at_once_do_not_keep_the_nodes_waiting(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_resources_at_once_do_not_keep_the_nodes_waiting() -> None:
     scene, order = Scene(), list[str]()
     scene.settle()
-    look, hold = scene.platform.look, scene.resources.hold
-
-    def looked(wanted: KafkaCluster) -> View:
-        order.append("look")
-        return look(wanted)
-
-    def held(wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
-        order.append("hold")
-        return hold(wanted)
-
-    monkeypatch.setattr(scene.platform, "look", looked)
-    monkeypatch.setattr(scene.resources, "hold", held)
+    scene.platform.calls = scene.resources.calls = order
     scene.resources.together.clear()
     many = [topic(f"t{number}", partitions=1) for number in range(250)]
     for resource in many:

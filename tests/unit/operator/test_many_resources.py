@@ -20,6 +20,7 @@ from kavka_operator.platform.local import yaml_directory
 from kavka_operator.platform.local.files import locked
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
+from kavka_operator.platform.local.yaml_directory import parsed
 from tests.unit.operator.fakes import NOW, FakeKafka, FakePlatform
 
 TOPIC = """---
@@ -43,30 +44,22 @@ def layout(tmp_path: Path) -> Layout:
     return made
 
 
-@pytest.fixture
-def parses(monkeypatch: pytest.MonkeyPatch) -> list[str]:
-    """The texts that the store has parsed."""
-    texts: list[str] = []
-    original = yaml_directory.parsed
-
-    def noting(text: str) -> object:
-        texts.append(text)
-        return original(text)
-
-    monkeypatch.setattr(yaml_directory, "parsed", noting)
-    return texts
-
-
 def apply(store: Store, count: int) -> None:
     path = store.layout.root / "given.yaml"
     path.write_text(CLUSTER + "".join(TOPIC.replace("NAME", f"t{number}") for number in range(count)))
     store.apply(load([path]), NOW)
 
 
-def test_each_file_is_parsed_once_and_a_status_alone_when_it_is_new(layout: Layout, parses: list[str]) -> None:
-    apply(Store(layout), 20)
+def test_each_file_is_parsed_once_and_a_status_alone_when_it_is_new(layout: Layout) -> None:
+    parses: list[str] = []
+
+    def noting(text: str) -> object:
+        parses.append(text)
+        return parsed(text)
+
+    apply(Store(layout, noting), 20)
     assert parses == [], "there was nothing to read"
-    store = Store(layout)
+    store = Store(layout, noting)
     every = store.all()
     assert (len(every), len(parses)) == (21, 21)
     for each in every:
@@ -76,7 +69,7 @@ def test_each_file_is_parsed_once_and_a_status_alone_when_it_is_new(layout: Layo
     assert [each.status.partitions for each in again if isinstance(each, Topic)] == [3] * 20
     assert len(parses) == 41, "the 20 statuses; what is wanted is the same"
     assert (store.all() == again, len(parses)) == (True, 41)
-    apply(Store(layout), 20)
+    apply(Store(layout, noting), 20)
     assert len(parses) == 62, "to compare with what is wanted; nobody asks for the statuses"
 
 

@@ -75,7 +75,7 @@ class Started:
 
 
 @pytest.mark.usefixtures("restored")
-def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened() -> None:
     """That holds the loop for two seconds where there are 100,000 of them, just as the node begins to serve."""
     done: list[str] = []
 
@@ -91,8 +91,8 @@ def test_nobody_searches_for_garbage_among_the_logs_that_a_start_has_opened(monk
         os.kill(os.getpid(), signal.SIGTERM)
 
     collector = SimpleNamespace(collect=lambda: done.append("collect"), freeze=freeze, set_threshold=lambda *_: None)
-    monkeypatch.setattr(process, "gc", collector)
-    asyncio.run(process.serve(BrokerConfig.parse({**NEEDED, "log.dirs": "/a"}), make_server=Noted))
+    config = BrokerConfig.parse({**NEEDED, "log.dirs": "/a"})
+    asyncio.run(process.serve(config, make_server=Noted, collector=collector))
     assert done == ["collect", "start", "freeze", "SIGTERM"]
 
 

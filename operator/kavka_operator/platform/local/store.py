@@ -44,12 +44,13 @@ class Store:
     """The resources of one cluster."""
 
     layout: Layout
+    parse: Callable[[str], Any] | None = None
     _wanted: Folder = field(init=False)
     _seen: Folder = field(init=False)
     _read_before: dict[str, tuple[Stamp, AnyResource | Unreadable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
-        self._wanted, self._seen = Folder(self.layout.resources), Folder(self.layout.status)
+        self._wanted, self._seen = Folder(self.layout.resources, self.parse), Folder(self.layout.status, self.parse)
 
     def apply(
         self, declared: Iterable[Declared], now: datetime, judge: Callable[[Sequence[Edit]], None] | None = None

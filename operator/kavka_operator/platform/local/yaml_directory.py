@@ -7,6 +7,7 @@ too and takes a fiftieth of the time; a file that somebody has written by hand m
 
 import json
 import os
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -26,6 +27,7 @@ class Folder:
     """The YAML files of one directory, by name."""
 
     path: Path
+    parse: Callable[[str], Any] | None = None  # another than `parsed`
     _parsed: dict[str, tuple[Stamp, dict[str, Any]]] = field(default_factory=dict)
 
     def stamp(self) -> Stamp:
@@ -59,7 +61,7 @@ class Folder:
         path = self.path / name
         stamp, before = _stamp(path), self._parsed.get(name)
         if before is None or before[0] != stamp:
-            before = self._parsed[name] = stamp, _map_in(path) if stamp else {}
+            before = self._parsed[name] = stamp, _map_in(path, self.parse or parsed) if stamp else {}
         return before[1]
 
     def write(self, name: str, value: dict[str, Any]) -> None:
@@ -80,9 +82,9 @@ def _stamp(file: Path | os.DirEntry[str]) -> Stamp:
     return info.st_ino, info.st_mtime_ns, info.st_ctime_ns, info.st_size
 
 
-def _map_in(path: Path) -> dict[str, Any]:
+def _map_in(path: Path, parse: Callable[[str], Any]) -> dict[str, Any]:
     try:
-        value = parsed(read_text(path) or "")
+        value = parse(read_text(path) or "")
     except (yaml.YAMLError, ValueError):  # such as a date that does not exist, or bytes that are not UTF-8
         return {}
     return value if isinstance(value, dict) else {}

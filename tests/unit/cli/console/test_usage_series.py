@@ -2,8 +2,7 @@
 
 import math
 import threading
-
-import pytest
+from typing import Any
 
 from kavka_top.console.usage_series import HELD, LIMIT, LIMITS_MAX, POINTS_MAX, USED, Points, UsageSeries
 from kavka_top.sheet import UNTOLD, Cell, Row
@@ -55,18 +54,20 @@ def test_limits_are_bounded_and_those_that_are_gone_make_room() -> None:
     assert series.documents("client-id=0") == []
 
 
-def test_a_page_does_not_read_while_a_look_adds(monkeypatch: pytest.MonkeyPatch) -> None:
-    series, readers = UsageSeries(), list[threading.Thread]()
-    add = Points.add
+def test_a_page_does_not_read_while_a_look_adds() -> None:
+    readers = list[threading.Thread]()
 
-    def reading(points: Points, *values: float) -> None:
-        readers.append(threading.Thread(target=series.documents, args=("client-id=a",)))
-        readers[-1].start()
-        readers[-1].join(0.05)
-        assert readers[-1].is_alive(), "it waits for the look"
-        add(points, *values)
+    class Read(Points):
+        """Points that a page reads as they are added to."""
 
-    monkeypatch.setattr(Points, "add", reading)
+        def add(self, *values: Any) -> None:
+            readers.append(threading.Thread(target=series.documents, args=("client-id=a",)))
+            readers[-1].start()
+            readers[-1].join(0.05)
+            assert readers[-1].is_alive(), "it waits for the look"
+            super().add(*values)
+
+    series = UsageSeries(Read)
     series.add(0.0, [row("client-id=a\0k", 0.5)])
     readers[0].join()
     assert len(series.documents("client-id=a")) == 1
