@@ -7,8 +7,8 @@ could tell is said to be unknown where they cannot.
 
 import sys
 from argparse import ArgumentParser, Namespace
-from collections.abc import Generator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Generator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from pathlib import Path
@@ -38,6 +38,8 @@ from kavka_operator.platform.local.store import Store
 from kavka_operator.reconcile.impact import Sizes
 
 Document = dict[str, Any]
+#: A client of a local cluster and the sizes of its partitions; None where it does not run.
+Reach = Callable[[Layout], AbstractContextManager[tuple[Any, Sizes]] | None]
 
 
 HELP = (
@@ -54,8 +56,10 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--output", "-o", choices=("text", "json"), default="text", help="How to print.")
 
 
-def run(options: Namespace) -> int:
-    """Print the plan; the exit code: 0 where nothing would change, 2 where something would, 1 where it is refused."""
+def run(options: Namespace, reach: Reach | None = None) -> int:
+    """Print the plan; the exit code: 0 where nothing would change, 2 where something would, 1 where it is refused.
+    `reach` is another way to local clusters.
+    """
     files, chosen = options.filename, store_options(options)
     try:
         if not files:
@@ -65,20 +69,20 @@ def run(options: Namespace) -> int:
             found = _OnKubernetes(store, chosen.namespace or store.namespace).plan(files)
         else:
             assert isinstance(store, LocalResources), "resources are local or on Kubernetes"
-            found = _plan_locally(files, store.state)
+            found = _plan_locally(files, store.state, reach or _reached)
     except (AdminError, BadResourcesError, CommandError) as error:
         return complain(error)
     say(as_json(found) if options.output == "json" else "\n".join(as_text(found)))
     return exit_code(found)
 
 
-def _plan_locally(files: Sequence[Path], state: Path) -> list[Planned]:
+def _plan_locally(files: Sequence[Path], state: Path, reach: Reach) -> list[Planned]:
     """The plan for clusters of this machine. Raises AdminError, BadResourcesError and CommandError."""
     found = []
     for layout, declared in declared_by_cluster("plan", list(files), state).items():
         edits = Store(layout).preview(declared, datetime.now(UTC))
         changed = {edit.key: edit.after for edit in edits if edit.change != "unchanged"}
-        told, unknown = _effects_locally(layout, changed)
+        told, unknown = _effects_locally(layout, changed, reach)
         found += [
             Planned(
                 edit.key,
@@ -92,14 +96,20 @@ def _plan_locally(files: Sequence[Path], state: Path) -> list[Planned]:
     return found
 
 
-def _effects_locally(layout: Layout, changed: Mapping[Key, Document]) -> tuple[dict[Key, Foreseen], str]:
+def _effects_locally(layout: Layout, changed: Mapping[Key, Document], reach: Reach) -> tuple[dict[Key, Foreseen], str]:
     """Effects on a local cluster, and why they are not known where they are not. Raises AdminError, CommandError."""
     if not changed:
         return {}, ""
-    if not is_running(layout):
+    way = reach(layout)
+    if way is None:
         return {}, "the cluster does not run; what follows from this shows once it does (`kavka up`)"
-    with _client_and_sizes(*bootstrap_and_security(layout)) as (client, sizes):
+    with way as (client, sizes):
         return foretold(supposed(layout, changed), client, sizes), ""
+
+
+def _reached(layout: Layout) -> AbstractContextManager[tuple[Any, Sizes]] | None:
+    """The way to a local cluster; None where it does not run. Raises CommandError."""
+    return _client_and_sizes(*bootstrap_and_security(layout)) if is_running(layout) else None
 
 
 @contextmanager

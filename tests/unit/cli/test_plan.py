@@ -1,8 +1,9 @@
 """`kavka plan`: what it prints for local clusters and its exit codes, and how fields and patches are found."""
 
+import contextlib
+import io
 import json
-from collections.abc import Iterator
-from contextlib import contextmanager
+from argparse import ArgumentParser
 from pathlib import Path
 from typing import Any
 
@@ -13,8 +14,7 @@ from kavka_cli.dry_run import Foreseen
 from kavka_cli.field_changes import field_changes
 from kavka_cli.kubernetes.server_dry_run import LAST_APPLIED, applier_of, merge_patch
 from kavka_cli.plan_text import Planned, as_json, as_text
-from kavka_operator.domain.access import OPEN, Security
-from kavka_operator.reconcile.impact import Emptied, Forecast, Sizes
+from kavka_operator.reconcile.impact import Emptied, Forecast
 from kavka_operator.reconcile.pause import PAUSE
 from tests.unit.operator.fakes import FakeKafka
 from tests.unit.operator.person import Person
@@ -29,18 +29,19 @@ def person(tmp_path: Path) -> Person:
 
 
 @pytest.fixture
-def kafka(monkeypatch: pytest.MonkeyPatch) -> FakeKafka:
+def kafka() -> FakeKafka:
     """A Kafka that answers for a cluster that is said to run."""
-    answering = FakeKafka()
+    return FakeKafka()
 
-    @contextmanager
-    def asked(bootstrap: str, security: Security) -> Iterator[tuple[FakeKafka, Sizes]]:
-        yield answering, {}
 
-    monkeypatch.setattr(plan, "_client_and_sizes", asked)
-    monkeypatch.setattr(plan, "is_running", lambda layout: True)
-    monkeypatch.setattr(plan, "bootstrap_and_security", lambda layout: ("127.0.0.1:9092", OPEN))
-    return answering
+def plans(person: Person, kafka: FakeKafka, *words: str) -> tuple[int, str]:
+    """Exit code and output of `kavka plan` for a cluster that runs."""
+    parser, said = ArgumentParser(), io.StringIO()
+    plan.add_options(parser)
+    options = parser.parse_args([*words, "--state-dir", str(person.directory / "state")])
+    with contextlib.redirect_stdout(said), contextlib.redirect_stderr(said):
+        code = plan.run(options, lambda _: contextlib.nullcontext((kafka, {})))
+    return code, said.getvalue()
 
 
 def test_a_cluster_that_does_not_run_tells_the_fields(person: Person) -> None:
@@ -61,9 +62,9 @@ def test_a_cluster_that_runs_tells_what_it_would_do(person: Person, kafka: FakeK
     person.types("apply", "-f", person.file())
     kafka.make("orders", partitions=3)
     changed = person.file(FILE.replace("partitions: 3", "partitions: 6"))
-    code, said = person.types("plan", "-f", changed)
+    code, said = plans(person, kafka, "-f", changed)
     assert (code, '  does: add partitions to topic "orders", to have 6' in said) == (SOMETHING, True), said
-    code, said = person.types("plan", "-f", changed, "-o", "json")
+    code, said = plans(person, kafka, "-f", changed, "-o", "json")
     told = json.loads(said)
     assert (code, told["exitCode"]) == (SOMETHING, SOMETHING)
     assert told["resources"][1]["fields"] == [{"path": "spec.partitions", "was": 3, "willBe": 6}]
@@ -79,7 +80,7 @@ def test_what_is_paused_waits(person: Person, kafka: FakeKafka, plain: str, anno
     paused = FILE.replace(plain, annotated.format(PAUSE), 1)
     person.types("apply", "-f", person.file(paused))
     kafka.make("orders", partitions=3)
-    code, said = person.types("plan", "-f", person.file(paused.replace("partitions: 3", "partitions: 6")))
+    code, said = plans(person, kafka, "-f", person.file(paused.replace("partitions: 3", "partitions: 6")))
     assert code == SOMETHING
     waits = f'  waits: paused by {PAUSE}; held back: add partitions to topic "orders", to have 6'
     assert [line for line in said.splitlines() if "orders" in line][1:] == [waits], said
@@ -88,10 +89,10 @@ def test_what_is_paused_waits(person: Person, kafka: FakeKafka, plain: str, anno
 def test_what_would_be_refused_has_the_exit_code_of_a_refusal(person: Person, kafka: FakeKafka) -> None:
     person.types("apply", "-f", person.file())
     kafka.make("orders", partitions=9)
-    code, said = person.types("plan", "-f", person.file(FILE.replace("partitions: 3", "partitions: 6")))
+    code, said = plans(person, kafka, "-f", person.file(FILE.replace("partitions: 3", "partitions: 6")))
     assert (code, "  refused: Refused: the topic has 9 partitions" in said) == (REFUSED, True), said
-    assert person.types("plan", "-f", person.file(FILE.replace("partitions: 3", "partitions: 0")))[0] == REFUSED
-    assert person.types("plan") == (REFUSED, "error: name a resource file: kavka plan -f FILE\n")
+    assert plans(person, kafka, "-f", person.file(FILE.replace("partitions: 3", "partitions: 0")))[0] == REFUSED
+    assert plans(person, kafka) == (REFUSED, "error: name a resource file: kavka plan -f FILE\n")
 
 
 @pytest.mark.parametrize(
