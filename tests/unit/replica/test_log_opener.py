@@ -1,10 +1,12 @@
 """New partitions are opened a few a turn of the loop; what happens to them meanwhile counts when their turn comes."""
 
 import asyncio
+import errno
 import os
 import threading
 import traceback
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Final, cast
 
@@ -16,8 +18,9 @@ from kavka_broker.core.metadata.decide.topics import delete_topic
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.metadata.config_record import ConfigRecord
 from kavka_broker.replica.hosting.log_opener import SLICE_MAX, Openings
+from kavka_broker.runtime.environment import REAL
+from kavka_broker.storage.disk import RealDisk
 from kavka_broker.storage.file_names import PartitionName
-from kavka_broker.storage.log import Log
 from kavka_broker.storage.log_directory import LogDirectory
 from kavka_broker.storage.log_manager import LogManager
 from tests.support.in_process import InProcess, batch, code_of, running
@@ -287,18 +290,21 @@ def test_a_disk_that_lets_nothing_be_forgotten_is_told_by_whoever_makes_the_log(
     asyncio.run(scenario())
 
 
-def test_a_log_that_cannot_be_made_is_told_to_the_controller(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+class FullDisk(RealDisk):
+    """A disk without room for the directory of a topic."""
+
+    def make_directory(self, path: str) -> None:
+        if path.endswith("/t-0"):
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        super().make_directory(path)
+
+
+def test_a_log_that_cannot_be_made_is_told_to_the_controller(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
-
-            def refuse(*_: object, **__: object) -> Log:
-                raise OSError(28, "No space left on device")
-
-            monkeypatch.setattr("kavka_broker.storage.recovery.open_log", refuse)
+        async with running(tmp_path, world=replace(REAL, disk=FullDisk())) as inside:
             await inside.create("t")
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
             await until(lambda: topic.partitions[0].leader < 0)
-            monkeypatch.undo()
 
     asyncio.run(scenario())
