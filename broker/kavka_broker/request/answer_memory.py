@@ -39,7 +39,7 @@ LOOK_MS: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class AnswerBounds:
-    """What long answers may take."""
+    """Bounds of long answers."""
 
     making_max: int = MAKING_MAX  # at a time
     bytes_max: int = BYTES_MAX  # of all that are made, or not taken yet
@@ -148,7 +148,7 @@ class AnswerMemory:
 
     @property
     def waiting_count(self) -> int:
-        """How many requests wait for room."""
+        """Return how many requests wait for room."""
         return len(self._queue)
 
     @property

@@ -12,7 +12,7 @@ QUEUED_TOPICS_MAX: Final = 1_000
 
 @dataclass(frozen=True, slots=True)
 class RequestBounds:
-    """What the requests of one broker are held to."""
+    """Bounds of the requests of one broker."""
 
     forward_ms_max: int = FORWARD_MS_MAX
     """For a request that another node answers, as in Apache Kafka."""

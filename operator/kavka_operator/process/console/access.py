@@ -39,7 +39,7 @@ Document = Mapping[str, Any]
 
 @dataclass(frozen=True, slots=True)
 class DoorBounds:
-    """What visitors may make the door keep, and ask."""
+    """Bounds of what visitors make the door keep, and ask."""
 
     remembered_max: int = REMEMBERED_MAX
     waiting_of_one_max: int = WAITING_OF_ONE_MAX
