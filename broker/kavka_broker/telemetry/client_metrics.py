@@ -59,7 +59,7 @@ class ClientMetrics:
     ) -> None:
         self.configs = configs
         self.bytes_max = bytes_max
-        self.decode = decode
+        self.decode: Callable[[bytes | bytearray | memoryview], Pushed] = decode
         self.instances = Instances()
         self.series = AllSeries()
         self.forward = forward

@@ -69,7 +69,7 @@ def add_options(parser: ArgumentParser) -> None:
     add_local_namespace(parser)
 
 
-def run(options: Namespace, pause: Callable[[float], None] = sleep) -> int:
+def run(options: Namespace, pause: Callable[[float], object] = sleep) -> int:
     """Wait until every resource is as it should be; the exit code. `pause` takes the seconds between two looks."""
     state = state_directory(options.state_dir)
     try:
@@ -102,7 +102,7 @@ class _Wait:
     state: Path
     goal: Goal
     keys: list[Key]
-    pause: Callable[[float], None]
+    pause: Callable[[float], object]
     _stores: dict[Layout, Store] = field(default_factory=dict)
 
     def until(self, deadline: float) -> dict[Key, str]:

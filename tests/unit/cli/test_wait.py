@@ -57,7 +57,7 @@ def say(store: Store, name: str, words: tuple[Word, ...], generation: int = 1) -
     store.set_status(one, one.status.replaced(update))
 
 
-def waits(person: Person, pause: Callable[[], None], *words: str) -> tuple[int, str]:
+def waits(person: Person, pause: Callable[[], object], *words: str) -> tuple[int, str]:
     """Exit code and output of `kavka wait`, with something that happens in each of its pauses."""
     parser, said = ArgumentParser(), io.StringIO()
     wait.add_options(parser)

@@ -124,7 +124,7 @@ def test_a_subscription_of_kafkas_that_is_refused_here_asks_nobody() -> None:
 
 def test_more_subscriptions_than_are_matched() -> None:
     many = {f"s{number:03}": {"metrics": f"m{number:03}"} for number in range(SUBSCRIPTIONS_MAX + 1)}
-    wanted = at_once(made(None, **many).ask(ME, CLIENT)).demand.metrics
+    wanted = at_once(made(None, None, **many).ask(ME, CLIENT)).demand.metrics
     assert sorted(wanted) == [f"m{number:03}" for number in range(SUBSCRIPTIONS_MAX)]
 
 
@@ -132,7 +132,7 @@ def test_a_client_that_goes_away_keeps_its_place_until_its_push_is_read() -> Non
     """Otherwise, clients that come, push and go would take all threads."""
     go_on, running = threading.Event(), list[int]()
 
-    def slow(data: bytes) -> Pushed:
+    def slow(data: bytes | bytearray | memoryview) -> Pushed:
         running.append(len(data))
         go_on.wait()
         return Pushed()
@@ -232,7 +232,7 @@ MANY = {f"s{number}": WANTED | {"match": "client_id=a+b"} for number in range(50
 
 def test_a_client_is_matched_against_some_subscriptions_at_a_time() -> None:
     """What one slice does is bounded, whatever the number of subscriptions."""
-    taken = made(None, **MANY)
+    taken = made(None, None, **MANY)
     work, yields = taken.ask(ME, CLIENT | {"client_id": "a" * 200}), 0
     with pytest.raises(StopIteration) as end:
         while True:
@@ -244,7 +244,7 @@ def test_a_client_is_matched_against_some_subscriptions_at_a_time() -> None:
 
 
 def test_subscriptions_that_change_while_a_client_is_judged_are_heard_at_once() -> None:
-    taken = made(None, **MANY, two=WANTED)
+    taken = made(None, None, **MANY, two=WANTED)
     work = taken.ask(ME, CLIENT | {"client_id": "a" * 200})
     next(work)
     taken.configs.replay(ConfigRecord(ResourceType.CLIENT_METRICS, "two", "metrics", "com."))
@@ -253,7 +253,7 @@ def test_subscriptions_that_change_while_a_client_is_judged_are_heard_at_once() 
 
 
 def test_two_that_ask_at_once_under_an_id_are_one_instance() -> None:
-    taken = made(None, **MANY)
+    taken = made(None, None, **MANY)
     name = CLIENT | {"client_id": "a" * 200}
     first, second = taken.ask(ME, name), taken.ask(ME, name)
     next(first)

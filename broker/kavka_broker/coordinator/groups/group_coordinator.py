@@ -6,11 +6,11 @@ Partitions come and go (`led_shards`); one that comes is read (`group_loading`) 
 
 import asyncio
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Awaitable, Callable, Iterable, Iterator
 from itertools import chain
 
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
-from kavka_broker.coordinator.groups.group_loading import load
+from kavka_broker.coordinator.groups.group_loading import Loaded, load
 from kavka_broker.coordinator.groups.group_settings import settings_of
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.coordinator.groups.offset_expiration import OFFSETS_PER_SLICE_MAX
@@ -56,7 +56,7 @@ class GroupCoordinator:
         self.metadata = metadata
         self.pacing = pacing
         self.timers = pacing.timers
-        self.load = load  # reads the log of a partition
+        self.load: Callable[..., Awaitable[Loaded]] = load  # reads the log of a partition
         self._commit_timeout_ms: int = config["offsets.commit.timeout.ms"]
         self._expire_every_ms: int = config["offsets.retention.check.interval.ms"]
         self.forgetting: Iterator[None] | None = None  # forgets offsets of deleted topics: in memory, then in the logs
