@@ -66,7 +66,8 @@ the year 9999 is its end. The columns below have Delta's types.
 DEAD_WORDS = """\
 ## dead_letters
 
-A table of Delta Lake: the rows of the kind `dead`, each with the record itself.
+A table of Delta Lake: the rows of the kind `dead`, each with the record itself, as far as it is kept: `record_headers`
+is NULL where they are longer than 1.5 MiB as JSON, and `record_value` ends there. `kavka audit replay` reads them again.
 """
 CHAINS_WORDS = """\
 ## chains

@@ -7,7 +7,7 @@ the reason and the record itself: it is counted and shown, can be read again, an
 """
 
 import json
-from base64 import b64encode
+from base64 import b64decode, b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -17,6 +17,10 @@ from kavka_broker.core.audit.cloud_events import entry_of
 
 VALUE_BYTES_MAX: Final = 1 << 20
 """The longest event that is read; brokers write some kilobytes."""
+DEAD_BYTES_MAX: Final = 3 << 19
+"""How much is kept of the value of a dead record, and of its headers as JSON: more than a record that is not compressed
+has in a topic of `max.message.bytes` unless that is raised. One that is compressed may have 256 MiB.
+"""
 AHEAD_MS_MAX: Final = 3_600_000
 """How far an event may be ahead of the time at which its entry was written."""
 NUMBER_MAX: Final = 2**63 - 1
@@ -98,8 +102,7 @@ def row_of(record: Found) -> Row:
             raise ValueError(LONG_WORDS)
         return row | (_of_event(entry) if entry.kind is Kind.EVENT else {})
     except ValueError as problem:
-        kept = {"record_headers": None if headers is None else _text_of(headers), "record_value": record.value}
-        return row | {"kind": "dead", "problem": str(problem), **kept}
+        return row | {"kind": "dead", "problem": str(problem), **_kept(headers, record.value)}
 
 
 def missed(partition: int, first: int, until: int) -> Row:
@@ -122,6 +125,21 @@ def _entry(headers: Headers, value: bytes | None) -> Entry:
         return entry_of(headers, value)
     except ValueError as problem:
         raise ValueError(header_words(str(problem).partition(":")[0])) from problem
+
+
+def _kept(headers: Headers | None, value: bytes | None) -> Row:
+    """Return what is kept of a dead record: the beginning of its value, and its headers, unless they are longer."""
+    text = None if headers is None else _text_of(headers)
+    is_long = text is not None and len(text.encode()) > DEAD_BYTES_MAX
+    return {
+        "record_headers": None if is_long else text,
+        "record_value": None if value is None else value[:DEAD_BYTES_MAX],
+    }
+
+
+def headers_in(text: str) -> Headers:
+    """Return the headers of a dead record of which this is the JSON."""
+    return [(found["key"], None if "value" not in found else b64decode(found["value"])) for found in json.loads(text)]
 
 
 def _text_of(headers: Headers) -> str:

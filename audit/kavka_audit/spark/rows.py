@@ -16,6 +16,7 @@ from kavka_audit.lake.event_schema import VERSION, UnfitError, ddl
 from kavka_audit.lake.rows import (
     AHEAD_MS_MAX,
     CLASS_MAX,
+    DEAD_BYTES_MAX,
     ENTITY_WORDS,
     LIFECYCLES,
     LIMIT_MAX,
@@ -144,8 +145,9 @@ def _columns() -> list[Column]:
     row |= {name: F.when(is_entry, F.col(name)) for name in ("source", "node", *NUMBERS.values())}
     row |= {name: F.col(name) for name in ("partition", "offset", "problem")}
     row["kind"] = F.when(is_dead, "dead").otherwise(F.col("entry_kind"))
-    row["record_headers"] = F.when(is_dead, F.coalesce(F.to_json("headers"), F.lit("[]")))
-    row["record_value"] = F.when(is_dead | _is_of_another_version(), F.col("value"))
+    headers = F.coalesce(F.to_json("headers"), F.lit("[]"))
+    row["record_headers"] = F.when(is_dead & (F.octet_length(headers) <= DEAD_BYTES_MAX), headers)
+    row["record_value"] = F.when(is_dead | _is_of_another_version(), F.substring("value", 1, DEAD_BYTES_MAX))
     kinds = schema(ENTRIES)
     return [row[name].cast(kinds[name].dataType).alias(name) for name in ENTRIES]
 

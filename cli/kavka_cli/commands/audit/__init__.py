@@ -2,4 +2,4 @@
 
 HELP = "Look at the audit trail, and answer questions from it."
 METAVAR, TITLE = "WHAT", "what"
-ORDER = ("verify", "run", "convert")
+ORDER = ("verify", "run", "replay", "convert")
