@@ -249,7 +249,7 @@ def check_format(wanted: Wanted) -> None:
 def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
     """Give the engine. Raises EngineError and LakeError."""
     if wanted.table_format == "delta":
-        with opened_delta(wanted, found) as over_tables:
+        with opened_delta(wanted, found, topic_id) as over_tables:
             yield over_tables
         return
     if wanted.engine != "spark":
@@ -262,12 +262,12 @@ def opened(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
 
 
 @contextmanager
-def opened_delta(wanted: Wanted, found: Target) -> Iterator[Engine]:
+def opened_delta(wanted: Wanted, found: Target, topic_id: str) -> Iterator[Engine]:
     """Give the engine over Delta tables. Raises EngineError."""
     from kavka_audit.delta.engine import DeltaDuckDB
 
     if wanted.engine != "spark":
-        yield DeltaDuckDB()
+        yield DeltaDuckDB(opener=partial(AuditTopic, found.bootstrap, found.security, topic_id))
         return
     from kavka_audit.spark import delta_engine
 

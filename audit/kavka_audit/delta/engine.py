@@ -8,19 +8,22 @@ from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.retention import retain
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested, Trail
+from kavka_audit.lake.parallel_ingest import Opener
 from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.questions.query_runner import Settings, Table, ask
 
 
 class DeltaDuckDB:
-    """Computes over Delta tables in a directory. Each method raises LakeError. `clock` gives seconds since 1970."""
+    """Computes over Delta tables in a directory. Each method raises LakeError. `clock` gives seconds since 1970. Where
+    there are many new records, and `opener` says how other processes open the trail, several of them read.
+    """
 
-    def __init__(self, clock: Callable[[], float] = time) -> None:
-        self._clock = clock
+    def __init__(self, clock: Callable[[], float] = time, opener: Opener | None = None) -> None:
+        self._clock, self._opener = clock, opener
 
     def ingest(self, lake: Lake, trail: Trail) -> Iterator[Ingested]:
         """Take in what is new; gives what was read so far for each batch."""
-        return ingest(lake, trail, int(self._clock() * 1000))
+        return ingest(lake, trail, int(self._clock() * 1000), self._opener)
 
     def ask(self, lake: Lake, settings: Settings, rows_max: int) -> dict[str, Table]:
         """Answer each question from the daily tables into a file of `tables`; returns the first `rows_max` rows of

@@ -1,93 +1,117 @@
-"""The trail into Delta tables: each batch a range of one partition, committed to `chains` last."""
+"""The trail into Delta tables: each batch a range of one partition, committed to `chains` last.
 
-from collections.abc import Iterator, Mapping
+Where there is much to read, several processes read batches and write their files; this one alone commits, in the order
+of the offsets.
+"""
+
+import shutil
+from collections.abc import Iterable, Iterator, Mapping
 from functools import partial
+from math import ceil
 from pathlib import Path
-from typing import Final
 
+from kavka_audit.delta.batch_files import BatchReader, ReadBatch, staged_in
 from kavka_audit.delta.chain_rows import known_chains, replace_chains
 from kavka_audit.delta.chain_states import Batch, ChainState, Place, Steps, follow
-from kavka_audit.delta.columns import IN_DEAD_LETTERS, IN_EVENTS, to_delta
 from kavka_audit.delta.deleted_topics import end_deleted_topics
-from kavka_audit.delta.tables import NUMBER, Table, Tables, identifier
+from kavka_audit.delta.tables import NUMBER, Tables, identifier
+from kavka_audit.lake import parallel_ingest
 from kavka_audit.lake.chain_steps import Links
-from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART, Lake, LakeError
-from kavka_audit.lake.ingest import ROWS_MAX, Ingested, Range, Taken, Trail, take
+from kavka_audit.lake.ingest import ROWS_MAX, Ingested, Range, Trail
+from kavka_audit.lake.parallel_ingest import Opener, crew_for, read_by_crew
 
-IS_DEAD: Final = "kind = 'dead'"
+
+def ingest(
+    lake: Lake, trail: Trail, now_ms: int, opener: Opener | None = None, most: int | None = None
+) -> Iterator[Ingested]:
+    """Take in what is new; gives what was read so far for each batch. At the end all batches are committed. With
+    `opener`, which opens the trail in another process, it is read by several where it is much, `most` at the most.
+    """
+    run, ranges = _Run(lake, trail, now_ms), [*trail.ranges()]
+    for span in run.unfinished(ranges):
+        yield from run.read(span)
+    new = sum(until - max(first, begin) for begin, (_, first, until) in run.new(ranges))
+    crew = 1 if opener is None else crew_for(new, most)
+    if opener is None or crew < 2:
+        for span in run.spans(ranges, ROWS_MAX):
+            yield from run.read(span)
+        return
+    pieces = run.spans(ranges, min(parallel_ingest.PIECE_RECORDS_MAX, ceil(new / crew)))
+    for (partition, _, until), read, part in read_by_crew(lake, trail.topic_id, opener, crew, run.reader, pieces):
+        yield run.commit(read, part)
+        yield from run.read((partition, read.taken.until, until))  # what is behind a hole
 
 
-def ingest(lake: Lake, trail: Trail, now_ms: int) -> Iterator[Ingested]:
-    """Take in what is new; gives what was read so far for each batch. At the end all batches are committed."""
-    tables, so_far = Tables(lake), Ingested()
-    end_deleted_topics(tables, trail.topic_id, now_ms)
-    chains = known_chains(tables.chains)
-    for span in _spans(tables, trail):
+class _Run:
+    """The tables and the chains as this run has made them."""
+
+    def __init__(self, lake: Lake, trail: Trail, now_ms: int) -> None:
+        self._lake, self._trail, self._now_ms = lake, trail, now_ms
+        self._tables, self._so_far = Tables(lake), Ingested()
+        self.reader = BatchReader(trail.topic_id, now_ms)
+        end_deleted_topics(self._tables, trail.topic_id, now_ms)
+        self._chains: Mapping[Place, ChainState] = known_chains(self._tables.chains)
+
+    def new(self, ranges: Iterable[Range]) -> Iterator[tuple[int, Range]]:
+        """Give what is new of each partition, behind the first offset that the topic still has."""
+        for partition, begin, end in ranges:
+            first = self._tables.chains.reached(self._trail.topic_id, partition)
+            if first < end:
+                yield begin, (partition, first, end)
+
+    def spans(self, ranges: Iterable[Range], records_max: int) -> Iterator[Range]:
+        """Give what is new in pieces that become a batch each."""
+        for begin, (partition, begun, end) in [*self.new(ranges)]:
+            first = begun
+            while first < end:
+                until = min(end, max(first, begin) + records_max)
+                yield partition, first, until
+                first = until
+
+    def unfinished(self, ranges: Iterable[Range]) -> Iterator[Range]:
+        """Give the batch that a run which died has left half done, if there is one. Raises LakeError."""
+        chains, before_chains = self._tables.chains, (self._tables.dead_letters, self._tables.events)
+        for partition, _, _ in ranges:
+            first = chains.reached(self._trail.topic_id, partition)
+            until = max(table.reached(self._trail.topic_id, partition) for table in before_chains)
+            # Of the same number too: a batch that is read again ends earlier at what was deleted meanwhile.
+            if first < until:
+                yield partition, first, until
+                return
+        ahead = [table for table in before_chains if table.number > chains.number]
+        if ahead:
+            raise LakeError(
+                f"{ahead[0].name} has a batch that chains does not have, of another engine; go on with the engine that"
+                " wrote it, or choose another directory"
+            )
+
+    def read(self, span: Range) -> Iterator[Ingested]:
+        """Read a range here, and commit it; gives what was read so far for each batch."""
         partition, first, until = span
         while first < until:
-            taken, chains = _commit(lake, tables, trail, (partition, first, until), chains, now_ms)
-            so_far.records += taken.records
-            so_far.dead += taken.dead
-            so_far.missed += taken.missed
-            yield so_far
-            first = taken.until
+            part = self._lake.place(self._trail.topic_id, partition, first, until).with_suffix(PART)
+            read = self.reader(self._trail, (partition, first, until), part)
+            yield self.commit(read, part)
+            first = read.taken.until
 
-
-def _spans(tables: Tables, trail: Trail) -> Iterator[Range]:
-    """Give what is to be read, in pieces that become a batch each: first what a run that died has left half done."""
-    ranges = [*trail.ranges()]
-    yield from _unfinished(tables, trail, ranges)
-    for partition, begin, end in ranges:
-        first = tables.chains.reached(trail.topic_id, partition)
-        while first < end:
-            until = min(end, max(first, begin) + ROWS_MAX)
-            yield partition, first, until
-            first = until
-
-
-def _unfinished(tables: Tables, trail: Trail, ranges: list[Range]) -> Iterator[Range]:
-    before_chains = tables.dead_letters, tables.events
-    for partition, _, _ in ranges:
-        first = tables.chains.reached(trail.topic_id, partition)
-        until = max(table.reached(trail.topic_id, partition) for table in before_chains)
-        # Of the same number too: a batch that is read again ends earlier at what was deleted meanwhile.
-        if first < until:
-            yield partition, first, until
-            return
-    ahead = [table for table in before_chains if table.number > tables.chains.number]
-    if ahead:
-        raise LakeError(
-            f"{ahead[0].name} has a batch that chains does not have, of another engine; go on with the engine that"
-            " wrote it, or choose another directory"
-        )
-
-
-def _commit(
-    lake: Lake, tables: Tables, trail: Trail, span: Range, chains: Mapping[Place, ChainState], now_ms: int
-) -> tuple[Taken, dict[Place, ChainState]]:
-    """Read a range and commit it; returns what it had, and the chains behind it."""
-    links, part = Links(), lake.place(trail.topic_id, *span).with_suffix(PART)
-    taken = take(trail, span, part, links=links)
-    batch = Batch(trail.topic_id, taken.partition, trail.begin(taken.partition), now_ms, bool(taken.missed))
-    found = follow(chains, batch, links.steps(), partial(_reread, trail, taken.partition))
-    identifiers = {NUMBER: tables.chains.number + 1, identifier(trail.topic_id, taken.partition): taken.until}
-    for table, names, condition in (
-        (tables.dead_letters, IN_DEAD_LETTERS, IS_DEAD),
-        (tables.events, IN_EVENTS, f"NOT {IS_DEAD}"),
-    ):
-        if table.reached(trail.topic_id, taken.partition) < taken.until:
-            _append(table, part, condition, to_delta(names, trail.topic_id, now_ms), identifiers)
-    replace_chains(tables.chains, found, identifiers)
-    part.unlink()
-    return taken, found
-
-
-def _append(table: Table, part: Path, condition: str, columns: str, identifiers: Mapping[str, int]) -> None:
-    with connected() as connection:
-        rows = connection.read_parquet(str(part)).filter(condition)
-        if rows.limit(1).fetchall():
-            table.append(rows.project(columns), identifiers)
+    def commit(self, read: ReadBatch, part: Path) -> Ingested:
+        """Commit a batch whose files stand beside `part`; returns what was read so far."""
+        (topic_id, taken), tables = (self._trail.topic_id, read.taken), self._tables
+        batch = Batch(topic_id, taken.partition, self._trail.begin(taken.partition), self._now_ms, bool(taken.missed))
+        found = follow(self._chains, batch, read.steps, partial(_reread, self._trail, taken.partition))
+        identifiers = {NUMBER: tables.chains.number + 1, identifier(topic_id, taken.partition): taken.until}
+        for table, files in ((tables.dead_letters, read.dead_letters), (tables.events, read.events)):
+            if files and table.reached(topic_id, taken.partition) < taken.until:
+                table.add(files, identifiers)
+        replace_chains(tables.chains, found, identifiers)
+        for directory in staged_in(part):
+            shutil.rmtree(directory, ignore_errors=True)
+        self._chains = found
+        self._so_far.records += taken.records
+        self._so_far.dead += taken.dead
+        self._so_far.missed += taken.missed
+        return self._so_far
 
 
 def _reread(trail: Trail, partition: int, source: str, first: int, until: int) -> Steps:

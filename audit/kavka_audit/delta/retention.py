@@ -18,8 +18,8 @@ from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.retention import note_cuts
 
-DAY_FILES_MAX: Final = 16
-"""Files of a day that are made one."""
+DAY_FILES_MAX: Final = 64
+"""Files of a day that are made one, for which all of them are read and written: ten million events of a day make 50."""
 
 
 def retain(lake: Lake, now_ms: int, keep_days: int) -> None:

@@ -4,11 +4,14 @@
 transaction identifiers of Delta. A commit whose identifiers another commit has taken meanwhile is refused by Delta.
 """
 
+import json
 import os
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from tempfile import NamedTemporaryFile
+from time import time
 from typing import Any, Final, Protocol
 from urllib.parse import unquote
 
@@ -16,10 +19,12 @@ import duckdb
 from deltalake import CommitProperties, DeltaTable, Field, Schema, Transaction, WriterProperties, write_deltalake
 from deltalake.exceptions import CommitFailedError, DeltaError
 from deltalake.schema import PrimitiveType
+from deltalake.transaction import AddAction, RemoveAction
 
+from kavka_audit.delta.batch_files import RowFile
 from kavka_audit.delta.columns import CHAINS, DAY, DEAD_LETTERS, EVENTS, Columns
 from kavka_audit.delta.directory_names import check_directory
-from kavka_audit.lake.directory import Lake, LakeError, TablePlace
+from kavka_audit.lake.directory import Lake, LakeError, TablePlace, sync_path
 
 NUMBER: Final = "kavka-audit"
 """The identifier whose version is the number of a batch."""
@@ -112,12 +117,14 @@ class Table:
         self._check_lease()
         with told(self._lake, self.name):
             self.delta.delete(f"{DAY} < '{day}'")
+        self._sync()
 
     def compact(self, day: str) -> None:
         """Make one file of those of a day. Raises LakeError."""
         self._check_lease()
         with told(self._lake, self.name):
             self.delta.optimize.compact(partition_filters=[(DAY, "=", day)])
+        self._sync()
 
     def vacuum(self) -> None:
         """Delete the files that no version of the last week needs. Raises LakeError."""
@@ -134,18 +141,37 @@ class Table:
         if self._lake.keeper is not None:
             self._lake.keeper.check()
 
+    def add(self, files: Sequence[RowFile], identifiers: Mapping[str, int]) -> None:
+        """Add files of rows, which take their places in the table. Raises LakeError, also where another run was faster."""
+        actions, now_ms = list[AddAction | RemoveAction](), int(time() * 1000)
+        for file in files:
+            name = f"{DAY}={file.day}/{file.place.name}"
+            place = self._lake.directory / self.name / name
+            place.parent.mkdir(parents=True, exist_ok=True)
+            self._lake.settle(file.place, place)
+            actions.append(AddAction(name, file.size_bytes, {DAY: file.day}, now_ms, True, file.stats))
+        self._write(partial(self._commit_files, actions), identifiers)
+
+    def _commit_files(self, actions: list[AddAction | RemoveAction], commit_properties: CommitProperties) -> None:
+        schema = self.delta.schema()
+        self.delta.create_write_transaction(actions, "append", schema, [DAY], commit_properties=commit_properties)
+        # Unlike a writer of rows it leaves the table as it was opened. A commit of another run may be seen by that too:
+        # it is behind one of that run to `chains`, which has this run's next commit there refused.
+        self.delta.update_incremental()
+
     def append(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
         """Add rows. Raises LakeError, also where another run was faster."""
-        self._write(rows, "append", identifiers)
+        self._write(partial(write_deltalake, self.delta, rows, mode="append", writer_properties=ZSTD), identifiers)
 
     def replace(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
         """Put rows in the place of those that are there. Raises LakeError, also where another run was faster."""
-        self._write(rows, "overwrite", identifiers)
+        self._write(partial(write_deltalake, self.delta, rows, mode="overwrite", writer_properties=ZSTD), identifiers)
 
     def replace_days(self, rows: Rows, days: Collection[str]) -> None:
         """Put rows in the place of those of some days. Raises LakeError."""
         listed = ", ".join(f"'{day}'" for day in sorted(days))
-        self._write(rows, "overwrite", {}, f"{DAY} IN ({listed})")
+        where = {"mode": "overwrite", "predicate": f"{DAY} IN ({listed})"}
+        self._write(partial(write_deltalake, self.delta, rows, writer_properties=ZSTD, **where), {})
 
     def check_committed(self, token: str) -> None:
         """Look at what another writer has committed; raise LakeError where none of its commits has these words."""
@@ -154,19 +180,28 @@ class Table:
             latest = self.delta.history(COMMITS_LOOKED_AT)
         if not any(commit.get("userMetadata") == token for commit in latest):
             raise LakeError(_overtaken(self._lake, self.name))
+        self._sync()
 
-    def _write(self, rows: Rows, mode: Any, identifiers: Mapping[str, int], predicate: str | None = None) -> None:
+    def _write(self, commit: Callable[..., None], identifiers: Mapping[str, int]) -> None:
         properties = CommitProperties(app_transactions=[Transaction(*pair) for pair in identifiers.items()])
         self._check_lease()
         with told(self._lake, self.name):
-            write_deltalake(
-                self.delta,
-                rows,
-                mode=mode,
-                predicate=predicate,
-                commit_properties=properties,
-                writer_properties=ZSTD,
-            )
+            commit(commit_properties=properties)
+        self._sync()
+
+    def _sync(self) -> None:
+        """Have the last commit to a table of a directory on the disk, with the files that it adds: deltalake leaves
+        that to the kernel. So no table is ahead of what another one was told before it.
+        """
+        if self._lake.keeper is not None:
+            return
+        table = self._lake.directory / self.name
+        with told(self._lake, self.name):
+            log = table / "_delta_log" / f"{self.delta.version():020}.json"
+            actions = [json.loads(line) for line in log.read_bytes().splitlines()]
+            files = [table / unquote(action["add"]["path"]) for action in actions if "add" in action]
+            for path in (*files, log, *{file.parent for file in files}, log.parent, table):
+                sync_path(path)
 
 
 def table_place(lake: Lake) -> TablePlace:

@@ -43,6 +43,8 @@ TAIL_BYTES: Final = len("content-type") + len("application/json") + 2
 DIGITS: Final = 64
 BETWEEN_BYTES: Final = len("ce_chainhash") + 3
 """What stands between the digits of the hash before and those of its own."""
+PLACES: Final = ("start_ms", "end_ms", "written_ms", "lost", "source", "sequence")
+"""Fields that are looked at for each event."""
 NUMBERS: Final = ("disposition", "status")
 ACTIVITIES: Final = {
     "class_uid": f"{REQUESTS}",
@@ -80,6 +82,8 @@ class Form:
         self.record = re.compile(record.encode("latin-1"))
         self.names = sorted(self.record.groupindex, key=lambda name: self.record.groupindex[name])
         assert self.record.groups == LENGTHS + len(self.names), "every group behind the lengths has a name"
+        self._value_group = self.record.groupindex[VALUE_END]
+        self._places = [self.record.groupindex[name] - 1 for name in PLACES]
         self._derived = derived
 
     def run(
@@ -95,35 +99,33 @@ class Form:
         before it; returns the place of the first record that is none. Each event becomes a line, and a link of its
         chain, if these are wanted.
         """
-        at, index = begun
-        match, known, value_end = self.record.match, PACKED.get, self.record.groupindex[VALUE_END]
-        start, end, written = (self.record.groupindex[name] - 1 for name in ("start_ms", "end_ms", "written_ms"))
+        (at, index), match, known, value_group = begun, self.record.match, PACKED.get, self._value_group
+        start, end, written, lost, source, sequence = self._places
         while index < count and (found := match(packed, at)) is not None:
             fields, over = found.groups(b""), found.end()
+            value_at, value_end = found.end(LENGTHS), found.end(value_group)
             if (
                 fields[0] != known(over - found.end(1))
                 or fields[1] != known(index)
                 or fields[2] != (known(len(fields[3])) if fields[3] else NO_KEY)
-                or fields[4] != known(found.end(value_end) - found.end(LENGTHS))
-                or not _is_in_time(fields[start], fields[end], fields[written])
+                or fields[4] != known(value_end - value_at)
+                # It did not begin after its end, nor end after it was written. Numbers of as many digits compare as
+                # texts; any others are left to `fast_parser`.
+                or not len(fields[start]) == len(fields[end]) == len(fields[written])
+                or not fields[start] <= fields[end] <= fields[written]
             ):
                 break
-            if links is not None and not self._link(links, packed, base_offset + index, found):
-                break
+            if links is not None:
+                if fields[lost] != b"0":  # an event that says of itself that others were lost
+                    break
+                own = over - TAIL_BYTES
+                before = own - DIGITS - BETWEEN_BYTES
+                hashes = packed[before - DIGITS : before], packed[own - DIGITS : own]
+                numbers = int(fields[sequence]), int(fields[written])
+                links.add_event(base_offset + index, fields[source], numbers, hashes, packed[value_at:value_end])
             lines.append(b"%d\t%b\n" % (base_offset + index, b"\t".join(fields[LENGTHS:])))
             at, index = over, index + 1
         return at, index
-
-    def _link(self, links: Links, packed: bytes, offset: int, found: re.Match[bytes]) -> bool:
-        """Give an event to those who follow its chain; False where it says of itself that events were lost."""
-        if found["lost"] != b"0":
-            return False
-        own = found.end() - TAIL_BYTES
-        before = own - DIGITS - BETWEEN_BYTES
-        digits = packed[before - DIGITS : before] + packed[own - DIGITS : own]
-        value = packed[found.end(LENGTHS) : found.end(VALUE_END)]
-        links.add_event(offset, found["source"], (int(found["sequence"]), int(found["written_ms"])), digits, value)
-        return True
 
     def rows(self, connection: duckdb.DuckDBPyConnection, partition: int, file: Path) -> duckdb.DuckDBPyRelation:
         """Return the rows of a file with lines of events, all of one partition."""
@@ -144,13 +146,6 @@ class Form:
         there = {"offset", *self.names}
         found = {name: own.get(name, f'"{name}"' if name in there else "NULL") for name in ENTRIES}
         return read.project(", ".join(f'CAST({found[name]} AS {kind}) AS "{name}"' for name, kind in ENTRIES.items()))
-
-
-def _is_in_time(start_ms: bytes, end_ms: bytes, written_ms: bytes) -> bool:
-    """Whether the event did not begin after its end, nor end after it was written. Numbers of as many digits compare
-    as texts; any others are left to `fast_parser`.
-    """
-    return len(start_ms) == len(end_ms) == len(written_ms) and start_ms <= end_ms <= written_ms
 
 
 FORMS: Final = (Form(USE, ACTIVITIES), Form(PLAIN, ACTIVITIES), Form(LOGIN, LOGGED_IN))

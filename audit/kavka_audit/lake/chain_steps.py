@@ -3,6 +3,7 @@
 `spark.chain_runs` makes the same steps by expressions of Spark. A sound trail has few, however many events it has.
 """
 
+from binascii import unhexlify
 from dataclasses import dataclass
 from hashlib import sha256
 from typing import NamedTuple
@@ -43,14 +44,17 @@ class Links:
         self._steps: list[Step] = []
         self._last: dict[str, _Last] = {}
 
-    def add_event(self, offset: int, source: bytes, numbers: tuple[int, int], digits: bytes, value: bytes) -> None:
+    def add_event(
+        self, offset: int, source: bytes, numbers: tuple[int, int], digits: tuple[bytes, bytes], value: bytes
+    ) -> None:
         """Take an event as a broker writes it: its sequence and time, and the digits of the hash before it and of its
         own.
         """
-        (sequence, written_ms), hashes = numbers, bytes.fromhex(digits.decode())
-        previous, hash_ = hashes[:32], hashes[32:]
-        hashed = b"".join((previous, FIELDS.pack(sequence, written_ms, 0, len(source)), source, EVENT_KIND, value))
-        has_its_hash, name = sha256(hashed).digest() == hash_, source.decode()
+        sequence, written_ms = numbers
+        previous, hash_ = unhexlify(digits[0]), unhexlify(digits[1])
+        fields = FIELDS.pack(sequence, written_ms, 0, len(source))
+        has_its_hash = sha256(previous + fields + source + EVENT_KIND + value).digest() == hash_
+        name = source.decode()
         last = self._last.get(name)
         if (
             has_its_hash
@@ -72,7 +76,7 @@ class Links:
         except ValueError:
             return
         if entry.kind is Kind.EVENT and not entry.lost and not entry.signature:
-            digits = (entry.previous + entry.hash).hex().encode()
+            digits = entry.previous.hex().encode(), entry.hash.hex().encode()
             numbers = entry.sequence, entry.time_ms
             self.add_event(record.offset, entry.source.encode(), numbers, digits, entry.value)
         else:

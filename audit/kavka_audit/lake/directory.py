@@ -39,7 +39,7 @@ from kavka_audit.lake.own_files import (
     unknown,
 )
 
-__all__ = ["PART", "TABLES", "Keeper", "Lake", "LakeError", "Span", "covering", "damaged", "span_of"]
+__all__ = ["PART", "TABLES", "Keeper", "Lake", "LakeError", "Span", "covering", "damaged", "span_of", "sync_path"]
 
 DIGITS: Final = 20
 UNFINISHED: Final = "is_unfinished_conversion"
@@ -267,16 +267,11 @@ class Lake:
 
     def settle(self, part: Path, place: Path) -> None:
         """Have a written file take its place: all of it is on disk, or the place is as it was."""
-        with part.open("rb") as file:
-            os.fsync(file.fileno())
+        sync_path(part)
         if self.keeper is not None:
             self.keeper.keep(part, self.named(place))
         part.replace(place)
-        directory = os.open(place.parent, os.O_RDONLY)
-        try:
-            os.fsync(directory)
-        finally:
-            os.close(directory)
+        sync_path(place.parent)
 
     def adopt(self, staged: str, place: Path, size_bytes: int) -> None:
         """Have what stands beside the lake where it is kept take its place there; here it is a name."""
@@ -326,6 +321,15 @@ class Lake:
     def files(self, table: str = "entries") -> list[str]:
         """Return the files of a table, without those that were merged into another."""
         return sorted(str(file) for file in covering(ranges(self.directory, table)))
+
+
+def sync_path(path: Path) -> None:
+    """Have a file, or the names in a directory, on the disk. Raises OSError."""
+    opened = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(opened)
+    finally:
+        os.close(opened)
 
 
 def damaged(lake: Lake, file: Path) -> LakeError:

@@ -6,7 +6,6 @@ from pathlib import Path
 from typing import Final, NamedTuple, Protocol
 
 from kavka_audit.lake.batch_parser import FORMS
-from kavka_audit.lake.chain_steps import Links
 from kavka_audit.lake.client_report_rows import missed_reports, rows_of_report
 from kavka_audit.lake.columns import COUNTS, ENTRIES
 from kavka_audit.lake.directory import PART, Lake
@@ -92,35 +91,41 @@ def spans(lake: Lake, trail: Trail, intake: Intake = EVENTS, rows_max: int | Non
             first = until
 
 
-def take(
-    trail: Trail,
-    span: Range,
-    part: Path,
-    intake: Intake = EVENTS,
-    links: Links | None = None,
-    rows_max: int | None = None,
-) -> Taken:
-    """Read records of a partition and write their rows into a file. Ends early where they have very many; with `links`
-    also before records that were deleted meanwhile, so that these stand first in the next file.
-    """
-    partition, first, until = span
-    most = ROWS_MAX if rows_max is None else rows_max
-    with Taking(intake, partition, first, trail.begin, part, links) as taking:
-        taking.miss_deleted(until)
-        if taking.following < until:
-            for batch in trail.batches(partition, taking.following, until):
-                if links is not None and taking.is_before_hole(batch.base_offset):
-                    until = taking.following
-                    break
-                taking.add(batch, until)
-                if taking.rows >= most:
-                    until = taking.following
-                    break
-        if links is not None and taking.is_before_hole(until):
-            until = taking.following
-        taking.miss_deleted(until)
+def take(trail: Trail, span: Range, part: Path, intake: Intake = EVENTS, rows_max: int | None = None) -> Taken:
+    """Read records of a partition and write their rows into a file. Ends early where they have very many."""
+    partition, first, _ = span
+    with Taking(intake, partition, first, trail.begin, part) as taking:
+        until = read(trail, span, taking, rows_max=rows_max)
         # Also without a row: the offsets up to the end were looked at.
         taking.write()
+    return taken_by(taking, span, until)
+
+
+def read(trail: Trail, span: Range, taking: Taking, rows_max: int | None = None, *, ends_at_holes: bool = False) -> int:
+    """Read records of a partition; returns the offset behind them. Ends early where they have very many rows, and
+    with `ends_at_holes` before records that were deleted meanwhile, so that these stand first in the next batch.
+    """
+    partition, _, until = span
+    most = ROWS_MAX if rows_max is None else rows_max
+    taking.miss_deleted(until)
+    if taking.following < until:
+        for batch in trail.batches(partition, taking.following, until):
+            if ends_at_holes and taking.is_before_hole(batch.base_offset):
+                until = taking.following
+                break
+            taking.add(batch, until)
+            if taking.rows >= most:
+                until = taking.following
+                break
+    if ends_at_holes and taking.is_before_hole(until):
+        until = taking.following
+    taking.miss_deleted(until)
+    return until
+
+
+def taken_by(taking: Taking, span: Range, until: int) -> Taken:
+    """Return what was read of a range, up to an offset."""
+    partition, first, _ = span
     return Taken(partition, first, until, taking.records, taking.dead, taking.missed)
 
 

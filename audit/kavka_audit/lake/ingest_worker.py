@@ -1,7 +1,7 @@
 """A process that reads pieces of the trail for another: `parallel_ingest` starts it, and says what it does.
 
-It gets by its socket where modules are found, what opens the trail, and then pieces. For each it writes a file beside
-the lake and tells what is in it. When the socket ends, the process that reads for the lake is gone, and this one ends
+It gets by its socket where modules are found, what opens the trail and what reads it, and then pieces. For each it
+writes files beside the lake and tells what is in them. When the socket ends, the process that reads for the lake is gone, and this one ends
 at once, in the middle of whatever it does.
 """
 
@@ -16,7 +16,7 @@ from multiprocessing.connection import Connection
 from pathlib import Path
 from queue import SimpleQueue
 
-from kavka_audit.lake.ingest import Range, take
+from kavka_audit.lake.ingest import Range
 
 Order = tuple[int, Range, Path]
 
@@ -25,12 +25,12 @@ def main(connection: Connection) -> None:
     """Read pieces until the socket ends, or until one cannot be read."""
     try:
         sys.path[:] = connection.recv()
-        opener, orders = connection.recv(), SimpleQueue[Order]()
+        (opener, reader), orders = connection.recv(), SimpleQueue[Order]()
         threading.Thread(target=_listen, args=(connection, orders), daemon=True).start()
         trail = opener()
         while True:
             number, span, part = orders.get()
-            connection.send((number, take(trail, span, part), part))
+            connection.send((number, reader(trail, span, part), part))
     except Exception as problem:  # noqa: BLE001 - the other process raises it
         problem.add_note("in a process that reads the trail:\n" + traceback.format_exc())
         with suppress(OSError):  # nobody is there any more

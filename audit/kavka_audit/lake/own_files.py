@@ -22,7 +22,7 @@ MAGIC: Final = b"PAR1"
 FOOTER_BYTES: Final = 8
 """The length of a Parquet file's description of itself, and the magic behind it."""
 _RANGE: Final = re.compile(r"[0-9]+-[0-9]{20}-[0-9]{20}\.parquet")
-_PART_OF_RANGE: Final = re.compile(r"[0-9]+-[0-9]{20}-[0-9]{20}(?:\.parquet)?\.part(?:\.[a-z0-9]+\.lines\.part)?")
+_PART_OF_RANGE: Final = re.compile(r"[0-9]+-[0-9]{20}-[0-9]{20}(?:\.parquet)?\.part(?:\.[a-z0-9_]+(?:\.lines)?\.part)?")
 _PART_OF_TABLE: Final = re.compile(r"[a-z0-9_]+\.(?:parquet|json|csv)(?:\.lines)?\.part")
 _STAGE: Final = re.compile(r"spark-[0-9a-f]{32}-[a-z_]+\.part")
 _PARTS_OF_MADE: Final = frozenset(f"{name}{more}{PART}" for name in (CLAIM, *MADE) for more in ("", ".lines"))

@@ -22,10 +22,10 @@ from math import ceil
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection, wait
 from pathlib import Path
-from typing import Final, Self
+from typing import Any, Final, Self, TypeVar
 
 from kavka_audit.lake.directory import PART, Lake, LakeError
-from kavka_audit.lake.ingest import Ingested, Range, Taken, Trail, ingest, settle, spans
+from kavka_audit.lake.ingest import Ingested, Range, Trail, ingest, settle, spans, take
 
 CREW_MAX: Final = 4
 """Processes that read; more of them wait for the broker, and for their files to take their places."""
@@ -43,6 +43,9 @@ QUOTA: Final = Path("/sys/fs/cgroup/cpu.max")
 """What a pod may use: microseconds of processors, or `max`, in a period of so many microseconds."""
 Opener = Callable[[], Trail]
 """Opens the trail in another process, to which it is pickled."""
+Read = TypeVar("Read")
+Reader = Callable[[Trail, Range, Path], Read]
+"""Reads a piece in another process, to which it is pickled. It writes files at the path and beside it."""
 
 
 class CrewError(LakeError):
@@ -53,17 +56,32 @@ def ingest_by_crew(lake: Lake, trail: Trail, opener: Opener, most: int | None = 
     """Take in what is new as `ingest` does; by several processes where it is much. Raises LakeError, and what the trail
     raises.
     """
-    crew = processors() if most is None else most
     next_offsets = lake.next_offsets(trail.topic_id)
     new = sum(end - max(begin, next_offsets.get(partition, 0)) for partition, begin, end in trail.ranges())
-    if crew < 2 or new < RECORDS_MIN:
+    crew = crew_for(new, most)
+    if crew < 2:
         yield from ingest(lake, trail)
         return
     so_far = Ingested()
-    with _Crew(lake, trail.topic_id, opener, crew) as workers:
-        for taken, part in workers.taken(spans(lake, trail, rows_max=min(PIECE_RECORDS_MAX, ceil(new / crew)))):
-            settle(lake, trail.topic_id, taken, part, so_far)
-            yield so_far
+    pieces = spans(lake, trail, rows_max=min(PIECE_RECORDS_MAX, ceil(new / crew)))
+    for _, taken, part in read_by_crew(lake, trail.topic_id, opener, crew, take, pieces):
+        settle(lake, trail.topic_id, taken, part, so_far)
+        yield so_far
+
+
+def crew_for(records: int, most: int | None = None) -> int:
+    """Return by how many processes to read so many new records, `most` at the most; 1: by this one alone."""
+    return 1 if records < RECORDS_MIN else processors() if most is None else most
+
+
+def read_by_crew(
+    lake: Lake, topic_id: str, opener: Opener, crew: int, reader: Reader[Read], pieces: Iterable[Range]
+) -> Iterator[tuple[Range, Read, Path]]:
+    """Have other processes read pieces of partitions; gives each piece, in their order, with what the reader made of it
+    and the path that the reader was given. Raises LakeError, and what the trail raises.
+    """
+    with _Crew(lake, topic_id, (opener, reader), crew) as workers:
+        yield from workers.taken(pieces)
 
 
 def processors() -> int:
@@ -87,10 +105,11 @@ class _Worker:
 class _Crew:
     """Processes that read pieces of the trail."""
 
-    def __init__(self, lake: Lake, topic_id: str, opener: Opener, count: int) -> None:
-        self._lake, self._topic_id, self._opener, self._count = lake, topic_id, opener, count
+    def __init__(self, lake: Lake, topic_id: str, means: tuple[Opener, Reader[Any]], count: int) -> None:
+        self._lake, self._topic_id, self._means, self._count = lake, topic_id, means, count
         self._workers: list[_Worker] = []
-        self._done: dict[int, tuple[Taken, Path]] = {}
+        self._spans: dict[int, Range] = {}
+        self._done: dict[int, tuple[Any, Path]] = {}
         self._settled = 0
 
     def __enter__(self) -> Self:
@@ -99,7 +118,7 @@ class _Crew:
                 self._workers.append(self._started())
             for worker in self._workers:
                 self._tell(worker, sys.path)
-                self._tell(worker, self._opener)
+                self._tell(worker, self._means)
         except BaseException:
             self.__exit__()
             raise
@@ -126,9 +145,9 @@ class _Crew:
             )
         return _Worker(process, ours)
 
-    def taken(self, pieces: Iterable[Range]) -> Iterator[tuple[Taken, Path]]:
-        """Give what was read of each piece, in their order, with the file that has it. Raises LakeError, and what a
-        process raises.
+    def taken(self, pieces: Iterable[Range]) -> Iterator[tuple[Range, Any, Path]]:
+        """Give each piece, in their order, with what was read of it and where its file is. Raises LakeError, and what
+        a process raises.
         """
         orders = enumerate(pieces)
         while self._hand_out(orders):
@@ -137,7 +156,7 @@ class _Crew:
                 if worker.connection in found:
                     self._hear(worker)
             while self._settled in self._done:
-                yield self._done.pop(self._settled)
+                yield self._spans.pop(self._settled), *self._done.pop(self._settled)
                 self._settled += 1
 
     def _hand_out(self, orders: Iterator[tuple[int, Range]]) -> bool:
@@ -147,6 +166,7 @@ class _Crew:
                 if len(worker.orders) < ORDERS_MAX and self._waiting < AHEAD_MAX:
                     for number, span in islice(orders, 1):
                         part = self._lake.place(self._topic_id, *span).with_suffix(PART)
+                        self._spans[number] = span
                         self._tell(worker, (number, span, part))
                         worker.orders.append(number)
         return self._waiting > 0

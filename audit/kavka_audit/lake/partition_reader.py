@@ -155,14 +155,22 @@ class Taking:
 
     def write(self) -> None:
         """Write the rows into the file."""
+        with connected(threads=1) as connection:
+            rows, usual = self.relations(connection)
+            for found in usual:
+                rows = rows.union(found)
+            rows.write_parquet(str(self._part), compression="zstd")
+
+    def relations(
+        self, connection: duckdb.DuckDBPyConnection
+    ) -> tuple[duckdb.DuckDBPyRelation, list[duckdb.DuckDBPyRelation]]:
+        """Return the rows that were made one by one, and those of whole batches, of which none is dead. No record is
+        added any more.
+        """
         for file in (self._others, *(file for _, file in self._forms)):
             file.close()
-        with connected(threads=1) as connection:
-            rows = self._other_rows(connection)
-            for form, file in self._forms:
-                if not file.is_empty:
-                    rows = rows.union(form.rows(connection, self._partition, file.file))
-            rows.write_parquet(str(self._part), compression="zstd")
+        usual = [form.rows(connection, self._partition, file.file) for form, file in self._forms if not file.is_empty]
+        return self._other_rows(connection), usual
 
     def _other_rows(self, connection: duckdb.DuckDBPyConnection) -> duckdb.DuckDBPyRelation:
         columns = dict(self._intake.columns)

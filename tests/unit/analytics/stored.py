@@ -87,7 +87,12 @@ class Connection:
 
     def put(self, key: str, file: Path) -> None:
         self._ask(f"put {key}")
-        self.objects.kept[key] = file.read_bytes()
+        tables = self.objects.tables
+        if tables is not None and (tables / key.partition("/")[0] / "_delta_log").exists():
+            (tables / key).parent.mkdir(exist_ok=True)
+            (tables / key).write_bytes(file.read_bytes())
+        else:
+            self.objects.kept[key] = file.read_bytes()
         self._answered()
 
     def copy(self, key: str, place: str) -> None:

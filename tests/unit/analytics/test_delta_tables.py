@@ -1,5 +1,6 @@
 """The trail gets into the Delta tables once, wherever a run dies, and with the rows that the lake's own files have."""
 
+import os
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -8,6 +9,7 @@ import duckdb
 import pytest
 from deltalake import DeltaTable, QueryBuilder
 
+from kavka_audit.delta.daily_tables import refresh
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.tables import NUMBER, Table, Tables
@@ -342,3 +344,29 @@ def test_records_that_were_deleted_are_counted_once(tmp_path: Path) -> None:
     assert taken.missed == 2
     assert taken_in(tmp_path, trail_of())[1] == Ingested()
     assert [row[-1] for row in entries(lake) if row[2] == "missed"] == [None]
+
+
+def test_a_commit_is_on_the_disk_before_the_next_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A machine that lost its power left tables whose logs named files that were empty, or that were behind `chains`."""
+    synced, fsync = set[Path](), os.fsync
+
+    def noted(descriptor: int) -> None:
+        fsync(descriptor)
+        synced.add(Path(os.readlink(f"/proc/self/fd/{descriptor}")))
+
+    def write(table: Table, *given: Any) -> None:
+        for name in NAMES:
+            if name != table.name and (tmp_path / name / "_delta_log" / f"{1:020}.json").exists():
+                rows = {tmp_path / file for file in getattr(Tables(lake_in(tmp_path)), name).names()}
+                assert {*rows, *(tmp_path / name / "_delta_log").glob("*[1-9].json")} <= synced, name
+        WRITE(table, *given)
+
+    monkeypatch.setattr("os.fsync", noted)
+    with written_by(write):
+        lake, _ = taken_in(tmp_path, trail_of(4))
+    with lake.held(CLUSTER):
+        refresh(lake)
+    written = [file for file in tmp_path.rglob("*.parquet") if file.parent.name != "snapshot"]
+    assert len(written) > 8
+    assert {*written} <= synced
+    assert {file.parent for file in written} <= synced
