@@ -3,7 +3,8 @@
 -- another, as after a kill, or where its last entries were deleted. lost: events that found no room. missed: records that the topic deleted before they were
 -- read. dead: records that are no entries of a trail. silent: a broker that keeps no trail. untold: reports of a client's
 -- counts that are not there. unnamed: use of topics that a broker told together, as there were more than it tells apart;
--- entries is the number of batches and answers. What was deleted from the lake, as it was old, is no gap.
+-- entries is the number of batches and answers. ahead: a node whose entries are more than five minutes ahead of this run;
+-- entries is by how many seconds. What was deleted from the lake, as it was old, is no gap.
 WITH latest AS (
     SELECT
         node, source, max(last_ms) AS last_ms,
@@ -13,6 +14,9 @@ WITH latest AS (
 ), told AS (
     SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
     FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance
+), clocks AS (
+    SELECT entry_counts.node, max(entry_counts.last_ms) - max(settings.now_ms) AS ahead_ms
+    FROM entry_counts CROSS JOIN settings WHERE entry_counts.node IS NOT NULL GROUP BY entry_counts.node
 )
 SELECT gap, place, entries FROM (
 SELECT 'missing' AS gap, source AS place, absent AS entries FROM (
@@ -44,5 +48,8 @@ SELECT 'dead', concat('counts, partition ', CAST(partition AS VARCHAR(12))), cou
 FROM counts WHERE tier = 'dead' GROUP BY partition
 UNION ALL
 SELECT 'unnamed', concat(operation, ' (others)'), sum(times) FROM uses WHERE resource = '(others)' GROUP BY operation
+UNION ALL
+SELECT 'ahead', concat('node ', CAST(node AS VARCHAR(12))), CAST((ahead_ms - ahead_ms % 1000) / 1000 AS BIGINT)
+FROM clocks WHERE ahead_ms > 300000
 ) AS found
 ORDER BY CASE WHEN gap = 'unended' THEN 1 ELSE 0 END, gap, place

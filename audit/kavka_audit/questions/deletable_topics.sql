@@ -1,15 +1,16 @@
 -- Which topics can be deleted?
 -- Topics that nobody has written to or read from for `unused_days`, as far as every broker has kept a trail for as long.
 -- Where a broker had more topics in use than its trail tells apart, since then, none is named: see the table audit_gaps.
--- last_principal: of the last use that the trail tells, NULL where it tells none. owner: the label `owner` of the topic.
+-- A use in the future, by a node whose clock is ahead, counts as one of now. last_principal: of the last use that the
+-- trail tells, NULL where it tells none. owner: the label `owner` of the topic.
 WITH watched AS (
     SELECT max(telling.first_ms) AS since_ms, count(telling.first_ms) = count(*) AS is_whole
     FROM brokers
     LEFT JOIN (SELECT node, min(first_ms) AS first_ms FROM entry_counts GROUP BY node) AS telling
         ON telling.node = brokers.node
 ), used_by AS (
-    SELECT resource, principal, operation, max(last_ms) AS end_ms
-    FROM uses GROUP BY resource, principal, operation
+    SELECT resource, principal, operation, least(max(last_ms), max(settings.now_ms)) AS end_ms
+    FROM uses CROSS JOIN settings GROUP BY resource, principal, operation
 ), used AS (
     SELECT
         resource AS topic,

@@ -8,9 +8,10 @@ WITH written AS (
     FROM uses WHERE operation = 'WRITE' GROUP BY resource, principal
 ), fetched AS (
     SELECT
-        resource AS topic, principal AS reader, sum(bytes) AS read_bytes, max(last_ms) AS last_read_ms,
+        resource AS topic, principal AS reader, sum(bytes) AS read_bytes,
+        least(max(last_ms), max(settings.now_ms)) AS last_read_ms,
         row_number() OVER (PARTITION BY resource ORDER BY sum(bytes) DESC, principal) AS place
-    FROM uses WHERE operation = 'READ' GROUP BY resource, principal
+    FROM uses CROSS JOIN settings WHERE operation = 'READ' GROUP BY resource, principal
 )
 SELECT
     written.topic, written.writer, fetched.reader, written.written_bytes, fetched.read_bytes, fetched.last_read_ms

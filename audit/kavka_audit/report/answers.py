@@ -107,7 +107,7 @@ def _others(count: int) -> str:
 
 
 def _gaps(first: Row, table: Table) -> str:
-    return "; ".join(f"{row['gap']}: {row['place']}" + _counted(row["entries"]) for row in table.dicts()[:5]) + "."
+    return "; ".join(f"{row['gap']}: {row['place']}{_counted(row)}" for row in table.dicts()[:5]) + "."
 
 
 def _talkers(first: Row, table: Table) -> str:
@@ -120,8 +120,10 @@ def _traffic(first: Row, table: Table) -> str:
     return f"{written} written and {read} read in {_many(table.count, 'bucket')} of ten minutes."
 
 
-def _counted(entries: int) -> str:
-    return f" ({entries})" if entries else ""
+def _counted(row: Row) -> str:
+    if row["gap"] == "ahead":
+        return f" (by {seconds(row['entries'] * 1000)})"
+    return f" ({row['entries']})" if row["entries"] else ""
 
 
 def _many(count: int, noun: str, nouns: str = "") -> str:

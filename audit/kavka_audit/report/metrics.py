@@ -21,6 +21,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "kavka_analytics_dead_records": "Records that the last run took in and that are no entries of a trail.",
     "kavka_analytics_gaps": "Places at which the trail does not tell everything, by kind, as in the table audit_gaps.",
     "kavka_analytics_gap_entries": "Entries that are not told at those places.",
+    "kavka_analytics_clock_ahead_seconds": "How far entries of a node are ahead of the last run, beyond five minutes.",
     "kavka_analytics_chains": "Chains of the trail by verdict, where tables of Delta Lake look at them.",
     "kavka_analytics_answer_rows": "Rows of each answer.",
     "kavka_analytics_completeness_ratio": "Share of the expected records that are there, over a day of closed buckets.",
@@ -29,7 +30,9 @@ FAMILIES: Final[Mapping[str, str]] = {
     "kavka_analytics_late_records": "Records that clients told of after their bucket had closed, over a day.",
     "kavka_analytics_omitted_series": "Topics and tiers that have no series, as there are too many.",
 }
-GAPS: Final = ("missing", "unended", "lost", "missed", "dead", "silent", "untold", "unnamed")
+GAPS: Final = ("missing", "unended", "lost", "missed", "dead", "silent", "untold", "unnamed", "ahead")
+AHEAD: Final = "ahead"
+"""The gap of which `entries` is a time in seconds, and which is of a node."""
 VERDICTS: Final = ("sound", "damaged", "unchecked")
 OF_TOPIC: Final = {
     "kavka_analytics_completeness_ratio": "completeness",
@@ -60,6 +63,7 @@ def metrics(
         Sample("kavka_analytics_missed_records", of_cluster, ingested.missed),
         Sample("kavka_analytics_dead_records", of_cluster, ingested.dead),
         *_gaps(of_cluster, tables["audit_gaps"].dicts()),
+        *_clocks(of_cluster, tables["audit_gaps"].dicts()),
         *_topics(of_cluster, tables["topic_completeness"]),
         *_answers(of_cluster, tables),
         *_chains(of_cluster, chains),
@@ -74,7 +78,15 @@ def _gaps(of_cluster: Labels, rows: Iterable[Mapping[str, Any]]) -> Iterator[Sam
         found[row["gap"]] = places + 1, entries + row["entries"]
     for gap, (places, entries) in found.items():
         yield Sample("kavka_analytics_gaps", (*of_cluster, ("gap", gap)), places)
-        yield Sample("kavka_analytics_gap_entries", (*of_cluster, ("gap", gap)), entries)
+        if gap != AHEAD:
+            yield Sample("kavka_analytics_gap_entries", (*of_cluster, ("gap", gap)), entries)
+
+
+def _clocks(of_cluster: Labels, rows: Iterable[Mapping[str, Any]]) -> Iterator[Sample]:
+    for row in rows:
+        if row["gap"] == AHEAD:
+            node = row["place"].rpartition(" ")[2]
+            yield Sample("kavka_analytics_clock_ahead_seconds", (*of_cluster, ("node", node)), row["entries"])
 
 
 def _topics(of_cluster: Labels, table: Table) -> Iterator[Sample]:

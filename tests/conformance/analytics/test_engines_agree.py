@@ -39,6 +39,7 @@ SITUATIONS = [
     test_questions.test_changes_are_told_the_last_first,
     test_questions.test_every_gap_is_found_and_no_other,
     test_questions.test_records_that_were_deleted_before_are_a_gap,
+    test_questions.test_a_clock_that_is_ahead_is_named_and_nothing_is_of_the_future,
     test_questions.test_a_topic_of_many_has_a_bounded_number_of_pairs,
     test_questions.test_names_of_clients_are_no_sql_and_no_html,
 ]

@@ -9,7 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kavka_audit.lake.ingest import Ingested
 from kavka_audit.questions.query_runner import Settings, Table, questions
+from kavka_audit.report.answers import answer
+from kavka_audit.report.metrics import metrics
+from kavka_audit.report.severity import weight
 from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
@@ -312,6 +316,25 @@ def test_records_that_were_deleted_before_are_a_gap(tmp_path: Path) -> None:
     }
 
 
+def test_a_clock_that_is_ahead_is_named_and_nothing_is_of_the_future(tmp_path: Path) -> None:
+    """Its node told of a last use in 2028, and nothing said so."""
+    trail, ahead_ms = Kept(), 400 * DAY_MS + 999
+    trail.write(0, chain_of(1, [use("a", "READ", "t", end_ms=moment) for moment in (LONG_AGO, NOW_MS + 299_999)])[1])
+    late = [use("a", "WRITE", "t", 5, end_ms=NOW_MS + DAY_MS), use("b", "READ", "t", 7, end_ms=NOW_MS + ahead_ms)]
+    trail.write(1, chain_of(2, [use("a", "WRITE", "u", end_ms=LONG_AGO), *late])[1])
+    found = Answers(tmp_path, trail, {"brokers": [{"node": 1}, {"node": 2}], "topics": [topic("t"), topic("u")]})
+    assert [tuple(row.values()) for row in found["audit_gaps"].dicts()] == [("ahead", "node 2", 400 * 86_400)]
+    assert answer(found["audit_gaps"]) == "ahead: node 2 (by 34560000.0 s)."
+    assert weight(found["audit_gaps"]) == "wrong"
+    told = metrics("c", NOW_MS, Ingested(), {name: found[name] for name in ("audit_gaps", "topic_completeness")})
+    assert '\nkavka_analytics_clock_ahead_seconds{cluster="c",node="2"} 34560000\n' in told
+    assert max(column(found["lineage"], "last_read_ms")) == NOW_MS  # type: ignore[type-var]
+    assert column(found["deletable_topics"], "topic") == ["u"], "a use of the future is one of now"
+    traffic = found["traffic"].dicts()
+    assert [row["bucket_ms"] > NOW_MS for row in traffic] == [False, False]
+    assert [(row["written_bytes"], row["read_bytes"]) for row in traffic] == [(5, 107), (100, 100)]
+
+
 USES = st.lists(
     st.tuples(
         st.sampled_from(["a", "b", "<default>", "ü'\"--"]),
@@ -333,7 +356,8 @@ def test_sums_agree_with_plain_python(uses: list[tuple[str, str, str, int, int]]
     ]
     of_uses = asked("chargeback", "first_access", "lineage", "top_talkers", "traffic")
     with TemporaryDirectory() as directory, of_uses:
-        found = answers(Path(directory), trail_of(*happenings), settings=Settings(NOW_MS, bill_cents=bill_cents))
+        after = Settings(NOW_MS + 60 * MINUTE_MS, bill_cents=bill_cents)
+        found = answers(Path(directory), trail_of(*happenings), settings=after)
     talked, paid, buckets = Counter[tuple[str, str, str]](), Counter[str](), Counter[int]()
     writers, readers = defaultdict[tuple[str, str], int](int), defaultdict[tuple[str, str], int](int)
     for who, how, name, size, minute in uses:
