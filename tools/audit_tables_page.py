@@ -67,7 +67,8 @@ DEAD_WORDS = """\
 ## dead_letters
 
 A table of Delta Lake: the rows of the kind `dead`, each with the record itself, as far as it is kept: `record_headers`
-is NULL where they are longer than 1.5 MiB as JSON, and `record_value` ends there. `kavka audit replay` reads them again.
+is NULL where they are longer than 1.5 MiB as JSON, and `record_value` ends there. `kavka audit replay` reads them
+again.
 """
 CHAINS_WORDS = """\
 ## chains

@@ -14,15 +14,17 @@ import duckdb
 
 from kavka_audit.delta.columns import DAY, DEAD_LETTERS, EVENTS, IN_DEAD_LETTERS, IN_EVENTS, Columns, to_delta
 from kavka_audit.lake.chain_steps import Links, Step
-from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import PART
 from kavka_audit.lake.ingest import EVENTS as ENTRIES
 from kavka_audit.lake.ingest import Range, Taken, Trail, read, taken_by
 from kavka_audit.lake.partition_reader import Taking
 
 IS_DEAD: Final = "kind = 'dead'"
-OPTIONS: Final = f"FORMAT parquet, COMPRESSION zstd, PARTITION_BY ({DAY}), FILENAME_PATTERN 'part-00000-{{uuid}}-c000.zstd', RETURN_STATS"
-"""Files are named as writers of Delta name them; DuckDB puts what no other name has in the place of `{uuid}`."""
+NAMES_OF_FILES: Final = "part-00000-{uuid}-c000.zstd"
+"""As writers of Delta name files; DuckDB puts what no other name has in the place of `{uuid}`."""
+OPTIONS: Final = (
+    f"FORMAT parquet, COMPRESSION zstd, PARTITION_BY ({DAY}), FILENAME_PATTERN '{NAMES_OF_FILES}', RETURN_STATS"
+)
 SHAPES: Final = {"dead_letters": (IN_DEAD_LETTERS, DEAD_LETTERS), "events": (IN_EVENTS, EVENTS)}
 """The columns that a table has of the lake's, and its own with their types."""
 NUMBERS: Final = ("integer", "long")
@@ -66,7 +68,7 @@ class BatchReader:
         links = Links()
         with Taking(ENTRIES, partition, first, trail.begin, part, links) as taking:
             until = read(trail, span, taking, ends_at_holes=True)
-            with connected(threads=1) as connection:
+            with duckdb.connect(config={"threads": 1}) as connection:  # one of its own, as a view is made in it
                 others, usual = taking.relations(connection)
                 rows = others.filter(f"NOT {IS_DEAD}")
                 for found in usual:

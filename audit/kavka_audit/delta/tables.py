@@ -142,7 +142,7 @@ class Table:
             self._lake.keeper.check()
 
     def add(self, files: Sequence[RowFile], identifiers: Mapping[str, int]) -> None:
-        """Add files of rows, which take their places in the table. Raises LakeError, also where another run was faster."""
+        """Add files of rows, which take their places. Raises LakeError, also where another run was faster."""
         actions, now_ms = list[AddAction | RemoveAction](), int(time() * 1000)
         for file in files:
             name = f"{DAY}={file.day}/{file.place.name}"

@@ -1,8 +1,8 @@
 """A process that reads pieces of the trail for another: `parallel_ingest` starts it, and says what it does.
 
 It gets by its socket where modules are found, what opens the trail and what reads it, and then pieces. For each it
-writes files beside the lake and tells what is in them. When the socket ends, the process that reads for the lake is gone, and this one ends
-at once, in the middle of whatever it does.
+writes files beside the lake and tells what is in them. When the socket ends, the process that reads for the lake is
+gone, and this one ends at once, in the middle of whatever it does.
 """
 
 import os

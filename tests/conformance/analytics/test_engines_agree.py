@@ -15,7 +15,7 @@ from kavka_audit.lake.columns import ENTRIES
 from kavka_audit.lake.completeness_ingest import balance
 from kavka_audit.lake.completeness_results import stale
 from kavka_audit.lake.directory import Lake
-from kavka_audit.lake.rows import row_of
+from kavka_audit.lake.rows import DEAD_BYTES_MAX, row_of
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings, Table, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
@@ -110,6 +110,18 @@ def test_what_a_later_version_tells_is_kept(spark: Any) -> None:
     assert found == rows_by_python(kept)
     assert dead(found) == 0
     assert [row[VALUE] for row in found.values()] == [record.value for record in kept.records[0]]
+
+
+def test_of_a_record_of_many_bytes_as_much_is_kept(spark: Any) -> None:
+    kept, long = Kept(), b"\0" * (DEAD_BYTES_MAX + 1)
+    kept.add(0, USUAL[0].headers, long)
+    kept.add(0, [("more", long), *USUAL[0].headers], b"3")
+    kept.add(0, [("more", b"\0" * (DEAD_BYTES_MAX // 4 * 3 - 1_000))], long[1:])
+    found = rows_by_spark(spark, kept)
+    assert (found == rows_by_python(kept)) is True  # what differs would be megabytes
+    sizes = [len(row[VALUE]) for row in found.values()]  # type: ignore[arg-type]
+    assert sizes == [DEAD_BYTES_MAX, 1, DEAD_BYTES_MAX]
+    assert [row[VALUE - 1] is None for row in found.values()] == [False, True, False]
 
 
 def test_no_record_goes_to_python(spark: Any) -> None:

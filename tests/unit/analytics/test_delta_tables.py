@@ -347,7 +347,7 @@ def test_records_that_were_deleted_are_counted_once(tmp_path: Path) -> None:
 
 
 def test_a_commit_is_on_the_disk_before_the_next_table_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A machine that lost its power left tables whose logs named files that were empty, or that were behind `chains`."""
+    """A loss of power left tables whose logs named files that were empty, or that were behind `chains`."""
     synced, fsync = set[Path](), os.fsync
 
     def noted(descriptor: int) -> None:

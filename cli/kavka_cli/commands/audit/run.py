@@ -29,7 +29,7 @@ def add_options(parser: ArgumentParser) -> None:
     parser.add_argument("--s3-addressing", choices=("auto", "path", "virtual"), default="auto", help=words)
     words = "Of an S3 store: where files are worked on; what is there need not be fetched. Left out: the user's cache."
     parser.add_argument("--work-directory", type=Path, metavar="DIR", help=words)
-    words = "What computes: DuckDB on one processor, or Spark on as many as it is given (%(default)s)."
+    words = "What computes: DuckDB on this machine, or Spark on as many as it is given (%(default)s)."
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help=words)
     words = (
         "What the rows of the trail are kept in: Parquet files, or Delta tables, which are experimental (%(default)s)."
