@@ -1,18 +1,22 @@
 """Where the files of `kavka audit run` go: a directory, or an S3 store with a directory that mirrors it."""
 
 import hashlib
+import json
 import os
 import socket
 from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, Protocol
+from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from kavka_audit.lake.directory import Lake
+from kavka_audit.lake.own_files import CLAIM
 
 if TYPE_CHECKING:
     from kavka_audit.store.address import Address
     from kavka_audit.store.s3 import S3
 
+UNSAID: Final = "parquet"
+"""The format where nothing is said of it."""
 Addressing = Literal["auto", "path", "virtual"]
 
 
@@ -64,6 +68,19 @@ def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
     held = lease.Lease(store, name, socket.gethostname(), lease.LEASE_SECONDS)
     mirror = Mirror(store, name, held, progress, has_own_directory=chosen.work_directory is None)
     return Lake(directory, mirror, chosen.table_format)
+
+
+def format_in(chosen: Chosen) -> str:
+    """Return the format of the tables that are there; empty where no run has written. Raises LakeError."""
+    if isinstance(chosen.directory, Path):
+        return Lake(chosen.directory).claim()[1] if os.path.exists(chosen.directory / CLAIM) else ""
+    kept = store_of(chosen)
+    assert kept is not None, "an address is that of a store"
+    found = kept[1].read(CLAIM)
+    try:
+        return "" if found is None else str(json.loads(found[0]).get("table_format", UNSAID))
+    except (ValueError, AttributeError):
+        return ""  # a run that holds the place says that no run has written it
 
 
 def cached(endpoint: str, name: str) -> Path:

@@ -14,7 +14,7 @@ from kavka_audit.engine import EngineError
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.errors import told
 from kavka_audit_run.destination import lake_of
-from kavka_audit_run.main import Wanted, answer_from, check, observed, opened, print_answers, progress
+from kavka_audit_run.main import Wanted, answer_from, check, observed, opened, print_answers, progress, with_format
 from kavka_cli.output import CommandError, complain
 from kavka_cli.target import TargetOptions
 from kavka_operator.kafka.admin import AdminError
@@ -39,6 +39,7 @@ def run_live(asked: TargetOptions, wanted: Wanted, trigger_seconds: int, every_s
 def _run_live(asked: TargetOptions, wanted: Wanted, trigger_seconds: int, every_seconds: int) -> None:
     from kavka_audit.spark.delta_engine import DeltaSpark
 
+    wanted = with_format(wanted)
     check(wanted)
     lake = lake_of(wanted, progress)
     with observed(asked, wanted) as seen:

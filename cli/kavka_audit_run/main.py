@@ -6,7 +6,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from decimal import Decimal, InvalidOperation
 from functools import partial
@@ -21,7 +21,7 @@ from kavka_audit.report.answers import ORDER
 from kavka_audit.report.summary import summary
 from kavka_audit.run import KEEP_DAYS, PAGE, Files, Outcome, refresh
 from kavka_audit_run.cluster_inventory import Accountant, Accounted
-from kavka_audit_run.destination import Addressing, lake_of, store_of
+from kavka_audit_run.destination import Addressing, format_in, lake_of, store_of
 from kavka_audit_run.owners import OWNER, labels_of
 from kavka_audit_run.quota_suggestions import recommendations
 from kavka_audit_run.record_counts import KeptBooks
@@ -39,6 +39,7 @@ ANSWER_SECONDS = 300
 """Between two answers of a run that goes on, unless said otherwise."""
 BILL_MAX = Decimal(10) ** 12
 QUOTAS = "quotas.yaml"
+NEW_FORMAT = "parquet"
 SCHEMA = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z_][A-Za-z0-9_]*)?")
 """A schema of Spark's own catalog, or of one that is named before it."""
 SUMMARY_FILE = "KAVKA_AUDIT_SUMMARY"
@@ -64,7 +65,7 @@ class Wanted:
     processing_time_seconds: int | None = None
     catalog_schema: str = ""
     engine: str = "duckdb"
-    table_format: str = "parquet"
+    table_format: str = ""  # that of the tables that are there already; of new ones NEW_FORMAT
     s3_endpoint: str | None = None
     s3_region: str | None = None
     s3_addressing: Addressing = "auto"
@@ -165,6 +166,7 @@ def observed(asked: TargetOptions, wanted: Wanted) -> Iterator[Observed]:
 
 def ask_trail(asked: TargetOptions, wanted: Wanted) -> Told:
     """Take in what is new and answer. Raises CommandError, AdminError, LakeError and EngineError."""
+    wanted = with_format(wanted)
     check(wanted)
     with observed(asked, wanted) as seen, opened(wanted, seen.found, seen.accounted.topic_id) as engine:
         return answer_from(asked, wanted, seen, lake_of(wanted, progress), engine)
@@ -182,6 +184,14 @@ def settings_of(wanted: Wanted) -> Settings:
     """Return what the questions are asked with. Raises CommandError."""
     days = whole_days("--unused-days", wanted.unused_days), whole_days("--new-days", wanted.new_days)
     return Settings(int(time.time() * 1000), *days, cents(wanted.bill))
+
+
+def with_format(wanted: Wanted) -> Wanted:
+    """Return options that say which format the tables have. Raises CommandError and LakeError."""
+    if wanted.table_format:
+        return wanted
+    check_store(wanted.directory)
+    return replace(wanted, table_format=format_in(wanted) or NEW_FORMAT)
 
 
 def check(wanted: Wanted) -> None:

@@ -35,4 +35,4 @@ def _print(found: Replayed, directory: Path, *, is_dry_run: bool) -> None:
     for problem, count in found.problems.most_common(PROBLEMS_MAX):
         say(f"    {count}: {problem}")
     if found.events and not is_dry_run:
-        say(f"the next run counts them: kavka audit run --table-format delta --directory {directory}")
+        say(f"the next run counts them: kavka audit run --directory {directory}")

@@ -18,11 +18,13 @@ from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings
+from kavka_audit_run.main import Wanted, with_format
 from tests.conformance.analytics.planted import Drawn
 from tests.unit.analytics import trail as parquet
 from tests.unit.analytics.deaths import WRITE, death_behind, written_by
 from tests.unit.analytics.delta import NAMES, chains, contents, entries, lake_in, taken_in
 from tests.unit.analytics.interrupted_runs import trail_of
+from tests.unit.analytics.stored import Connection, Objects
 from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD
 from tests.unit.analytics.test_lake import USE
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, At, Kept, chain_of
@@ -226,6 +228,30 @@ def test_directories_of_both_formats_do_not_mix(tmp_path: Path) -> None:
     parquet.taken_in(tmp_path / "parquet", trail_of())
     with pytest.raises(LakeError, match="in the format parquet, and delta is asked for"):
         taken_in(tmp_path / "parquet", trail_of())
+
+
+def test_a_run_goes_on_with_the_format_that_is_there(tmp_path: Path) -> None:
+    """One that did not name the format of its directory was refused."""
+    taken_in(tmp_path / "delta", trail_of())
+    parquet.taken_in(tmp_path / "parquet", trail_of())
+    found = {name: with_format(Wanted(tmp_path / name)).table_format for name in ("delta", "parquet", "new")}
+    assert found == {"delta": "delta", "parquet": "parquet", "new": "parquet"}
+    assert with_format(Wanted(tmp_path / "parquet", table_format="delta")).table_format == "delta"
+    (tmp_path / "delta" / "lake.json").write_text("[]")
+    with pytest.raises(LakeError, match="is not what a run has written"):
+        with_format(Wanted(tmp_path / "delta"))
+
+
+@pytest.mark.parametrize(
+    ("claim", "table_format"),
+    [(None, "parquet"), (b'{"table_format": "delta"}', "delta"), (b"{}", "parquet"), (b"[]", "parquet")],
+)
+def test_a_run_goes_on_with_the_format_that_a_store_has(
+    monkeypatch: pytest.MonkeyPatch, claim: bytes | None, table_format: str
+) -> None:
+    store = Connection(Objects({} if claim is None else {"lake.json": claim}))
+    monkeypatch.setattr("kavka_audit_run.destination.store_of", lambda _: ("s3://bucket/audit", store))
+    assert with_format(Wanted("s3://bucket/audit")).table_format == table_format
 
 
 def test_a_question_has_the_same_answer(tmp_path: Path) -> None:

@@ -134,7 +134,8 @@ def test_duckdb_is_one_pod_without_a_right() -> None:
     (container,) = spec["containers"]
     hosts = ",".join(f"main-nodes-{number}-0.main-nodes.default.svc:9092" for number in range(3))
     which = ["--bootstrap", hosts, "--cluster", "main", "--namespace", "default"]
-    assert container["args"] == ["kavka", "audit", "run", *which, "--directory", "/data/audit"]
+    how = ["--directory", "/data/audit", "--table-format", "parquet"]
+    assert container["args"] == ["kavka", "audit", "run", *which, *how]
     assert container["image"] == "kavka/audit:1"
     assert container["resources"] == {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
     assert container["securityContext"]["readOnlyRootFilesystem"] is True
@@ -557,8 +558,8 @@ def test_a_run_keeps_the_trail_in_the_tables_that_are_asked_for(storage: Any) ->
     def words(**fields: Any) -> list[str]:
         return [*template_of(scene_of(asked(storage, **fields)))["spec"]["containers"][0]["args"]]
 
-    assert words(tableFormat="Delta") == [*words(), "--table-format", "delta"]
-    assert words(tableFormat="Parquet") == words()
+    assert words(tableFormat="Delta")[-2:] == ["--table-format", "delta"]
+    assert words(tableFormat="Parquet") == words() == [*words(tableFormat="Delta")[:-1], "parquet"]
 
 
 def test_settings_of_spark_that_follow_from_fields_are_all_known() -> None:

@@ -32,9 +32,10 @@ def add_options(parser: ArgumentParser) -> None:
     words = "What computes: DuckDB on this machine, or Spark on as many as it is given (%(default)s)."
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help=words)
     words = (
-        "What the rows of the trail are kept in: Parquet files, or Delta tables, which are experimental (%(default)s)."
+        "What the rows of the trail are kept in: Parquet files, or Delta tables, which are experimental. Left out: as in"
+        " the directory already, and Parquet files in a new one."
     )
-    parser.add_argument("--table-format", choices=("parquet", "delta"), default="parquet", help=words)
+    parser.add_argument("--table-format", choices=("parquet", "delta"), default="", help=words)
     words = "Days without use after which a topic may be deleted."
     parser.add_argument("--unused-days", type=int, default=30, metavar="N", help=words)
     parser.add_argument("--new-days", type=int, default=7, metavar="N", help="Days for which a first use is new.")

@@ -190,7 +190,7 @@ def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tupl
     begin = user if analytics.user_secret is not None else ("--bootstrap", bootstrap)
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
-    table_format = ("--table-format", "delta") if analytics.table_format == "Delta" else ()
+    table_format = ("--table-format", analytics.table_format.lower())
     return ("kavka", "audit", "run", *begin, *which, *_place(analytics.storage.s3), *engine, *table_format)
 
 
