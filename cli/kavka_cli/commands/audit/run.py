@@ -32,8 +32,8 @@ def add_options(parser: ArgumentParser) -> None:
     words = "What computes: DuckDB on this machine, or Spark on as many as it is given (%(default)s)."
     parser.add_argument("--engine", choices=("duckdb", "spark"), default="duckdb", help=words)
     words = (
-        "What the rows of the trail are kept in: Parquet files, or Delta tables, which are experimental. Left out: as in"
-        " the directory already, and Parquet files in a new one."
+        "What the rows of the trail are kept in: Parquet files, or Delta tables, which are experimental. Left out: as"
+        " in the directory already, and Parquet files in a new one."
     )
     parser.add_argument("--table-format", choices=("parquet", "delta"), default="", help=words)
     words = "Days without use after which a topic may be deleted."

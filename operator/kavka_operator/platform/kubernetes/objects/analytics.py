@@ -191,7 +191,7 @@ def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tupl
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
     table_format = ("--table-format", analytics.table_format.lower())
-    return ("kavka", "audit", "run", *begin, *which, *_place(analytics.storage.s3), *engine, *table_format)
+    return ("kavka", "audit", "run", *begin, *which, *_place(analytics.storage.s3), *table_format, *engine)
 
 
 def _place(kept: AuditS3 | None) -> tuple[str, ...]:
