@@ -5,8 +5,8 @@ import errno
 import os
 import shutil
 import threading
+from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import pytest
 
@@ -25,9 +25,8 @@ from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.replica.hosting import replica_opener
 from kavka_broker.replica.hosting.offline_replicas import MissingLogs
-from kavka_broker.storage import recovery
-from kavka_broker.storage.disk import Disk
-from kavka_broker.storage.log import Log
+from kavka_broker.runtime.environment import REAL
+from kavka_broker.storage.disk import RealDisk, RealFile
 from tests.support.cluster import uuid
 from tests.support.in_process import InProcess, batch, code_of, running
 from tests.support.waiting import until
@@ -111,28 +110,44 @@ def test_a_log_is_told_as_lost_before_a_new_one_takes_its_place(tmp_path: Path) 
     asyncio.run(scenario())
 
 
+class FullDisk(RealDisk):
+    """A disk without room for one partition while it `is_full`; `tries` names the threads that have tried."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.is_full, self.tries = True, list[str]()
+
+    def make_directory(self, path: str) -> None:
+        self._meet(f"{path}/")
+        super().make_directory(path)
+
+    def open(self, path: str) -> RealFile:
+        self._meet(path)
+        return super().open(path)
+
+    def _meet(self, path: str) -> None:
+        if "/t-0/" in path:
+            self.tries.append(threading.current_thread().name)
+            if self.is_full:
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+
 def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    opened, is_full = recovery.open_log, [True]
-
-    def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
-        if directory.endswith("t-0") and is_full:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return opened(disk, directory, *rest, **how)
+    disk = FullDisk()
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
             write_all(inside, 1)
             await until_known(inside, 1)
-        monkeypatch.setattr(recovery, "open_log", refuse)
         monkeypatch.setattr(replica_opener, "REOPEN_MS", 10)
-        async with running(tmp_path) as inside, asyncio.timeout(60):
+        async with running(tmp_path, world=replace(REAL, disk=disk)) as inside, asyncio.timeout(60):
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
             await until(lambda: topic.partitions[0].directory_of(1) == LOST_DIRECTORY)
-            is_full.clear()
+            disk.is_full = False
             await until(lambda: code_of(inside, 0) is ErrorCode.NONE)
             assert inside.broker.partitions.leader("t", 0).log.log_end_offset == 1
 
@@ -141,26 +156,19 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
 
 def test_a_thread_opens_again_what_had_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """It may recover the log, and syncs: all clients would wait with the loop."""
-    opened, is_full, threads = recovery.open_log, [True], list[str]()
-
-    def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
-        if directory.endswith("t-0"):
-            threads.append(threading.current_thread().name)
-            if is_full:
-                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return opened(disk, directory, *rest, **how)
+    disk = FullDisk()
+    threads = disk.tries
 
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             await inside.create("t")
             write_all(inside, 1)
             await until_known(inside, 1)
-        monkeypatch.setattr(recovery, "open_log", refuse)
         monkeypatch.setattr(replica_opener, "REOPEN_MS", 10)
-        async with running(tmp_path) as inside, asyncio.timeout(60):
+        async with running(tmp_path, world=replace(REAL, disk=disk)) as inside, asyncio.timeout(60):
             threads.clear()
             await until(lambda: len(threads) >= 3)
-            is_full.clear()
+            disk.is_full = False
             await until(lambda: code_of(inside, 0) is ErrorCode.NONE)
             assert threading.current_thread().name not in threads
 
@@ -171,23 +179,16 @@ def test_a_log_that_could_not_be_made_is_made_after_the_next_start(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """It was told as lost, and the next start did not know that it never was."""
-    opened, refusals = recovery.open_log, list[str]()
-
-    def refuse(disk: Disk, directory: str, *rest: Any, **how: Any) -> Log:
-        if "t-0" in directory:
-            refusals.append(directory)
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        return opened(disk, directory, *rest, **how)
+    disk = FullDisk()
 
     async def scenario() -> None:
         with monkeypatch.context() as full:
-            full.setattr(recovery, "open_log", refuse)
             full.setattr(replica_opener, "REOPEN_MS", 10)
-            async with running(tmp_path) as inside, asyncio.timeout(60):
+            async with running(tmp_path, world=replace(REAL, disk=disk)) as inside, asyncio.timeout(60):
                 await inside.create("t")
                 topic = inside.broker.metadata.topics.get("t")
                 assert topic is not None
-                await until(lambda: topic.partitions[0].leader < 0 and len(refusals) >= 3)
+                await until(lambda: topic.partitions[0].leader < 0 and len(disk.tries) >= 3)
         async with running(tmp_path) as inside:
             assert code_of(inside, 0) is ErrorCode.NONE
 
