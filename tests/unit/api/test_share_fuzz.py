@@ -97,7 +97,8 @@ class Asker:
         self._client: Any = None
         self.counts: Counter[str] = Counter()
 
-    async def ask(self, key: int, version: int, request: bytes) -> None:
+    async def ask(self, key: int, version: int, request: bytes) -> Message | None:
+        """Send a request. Returns the answer; None where the broker has closed the connection."""
         if self._client is None:
             self._client = await self._inside.connect()
         self._client.writer.write(pack(">i", len(request)) + request)
@@ -109,10 +110,10 @@ class Asker:
             self.counts["closed"] += 1
             self._client.close()
             self._client = None
-            return
+            return None
         _, body = read_response_header(key, version, answer)
-        decode(APIS[key].response, version, answer[body:])
         self.counts["answered"] += 1
+        return decode(APIS[key].response, version, answer[body:])
 
 
 async def play(directory: Path, numbers: range) -> Counter[str]:
