@@ -1,4 +1,4 @@
-"""The few bytes of protocol of a member of a KIP-848 group, beside those of `bench.wire`."""
+"""The few bytes of protocol of a member of a KIP-848 or a share group, beside those of `bench.wire`."""
 
 import struct
 from collections.abc import Collection, Mapping
@@ -9,6 +9,8 @@ from bench.flexible_wire import NO_TAGS, NULL, Reader, counted, frame, text
 
 HEARTBEAT: Final = 68
 HEARTBEAT_VERSION: Final = 1
+SHARE_HEARTBEAT: Final = 76
+SHARE_HEARTBEAT_VERSION: Final = 1
 REBALANCE_TIMEOUT_MS: Final = 300_000
 #: Errors that end by themselves: the coordinator has yet to be found, or to read its log.
 NOT_YET: Final = frozenset({14, 15, 16})
@@ -33,6 +35,13 @@ def heartbeat_frame(group: str, member: str, epoch: int, topic: str | None, owne
     timeout_ms = -1 if topic is None else REBALANCE_TIMEOUT_MS
     body = text(group) + text(member) + struct.pack(">i", epoch) + NULL + NULL + struct.pack(">i", timeout_ms)
     return frame(HEARTBEAT, HEARTBEAT_VERSION, body + names + NULL + NULL + _partitions(owned) + NO_TAGS)
+
+
+def share_heartbeat_frame(group: str, member: str, epoch: int, topic: str | None) -> bytes:
+    """A heartbeat of a member of a share group, which is answered as that of a consumer group is."""
+    names = NULL if topic is None else counted(1) + text(topic)
+    body = text(group) + text(member) + struct.pack(">i", epoch) + NULL + names + NO_TAGS
+    return frame(SHARE_HEARTBEAT, SHARE_HEARTBEAT_VERSION, body)
 
 
 def _partitions(owned: Owned | None) -> bytes:

@@ -1,11 +1,12 @@
-"""Rebalances of KIP-848 groups: members that join together, and one that joins or leaves a group that stands.
+"""Rebalances of KIP-848 and share groups: members that join together, and one that joins or leaves a group that stands.
 
 python -m bench.rebalances                         10 members and 900 partitions, 1,000 members and 1,000 partitions
 python -m bench.rebalances --interval 0            without the second between two assignments (KIP-1263)
+python -m bench.rebalances --groups share          share groups (KIP-932), of 10 and of 500 members
 
 Members do what Java's consumer does: they follow an answer at once and say so in their next heartbeat, and otherwise
-wait for the interval that the broker tells. A rebalance is over when each partition is with one member, the numbers of
-two members' partitions differ by one at most, and all are in one epoch.
+wait for the interval that the broker tells. A rebalance is over when each partition is with one member, of a share
+group with one at least, the numbers of two members' partitions differ by one at most, and all are in one epoch.
 """
 
 import argparse
@@ -23,11 +24,16 @@ from confluent_kafka import KafkaException
 from bench import machine, processes, topics
 from bench.__main__ import PRODUCTS, Run
 from bench.brokers import Broker, Product
-from bench.group_wire import NOT_YET, Heard, heard_in, heartbeat_frame
+from bench.group_wire import NOT_YET, Heard, heard_in, heartbeat_frame, share_heartbeat_frame
 from bench.measure import Measure
 from bench.script import measuring
 
-SHAPES: Final = ((10, 900), (1_000, 1_000))
+SHAPES: Final = {"consumer": ((10, 900), (1_000, 1_000)), "share": ((10, 900), (500, 1_000))}
+SETTINGS: Final = {
+    "consumer": "group.consumer.assignment.interval.ms={}\n",
+    "share": "group.share.assignment.interval.ms={}\ngroup.share.max.size=1000\n"
+    "share.coordinator.state.topic.replication.factor=1\nshare.coordinator.state.topic.min.isr=1\n",
+}
 SECONDS_MAX: Final = 180.0
 LOOK_SECONDS: Final = 0.01
 AGAIN_SECONDS: Final = 0.1
@@ -41,6 +47,7 @@ class Member:
     group: str
     name: str
     topic: str
+    is_share: bool = False
     epoch: int = 0
     owned: dict[bytes, set[int]] = field(default_factory=dict)
     heartbeats: int = 0
@@ -75,8 +82,12 @@ class Member:
     async def _beat(
         self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter, *, says_all: bool, says_owned: bool
     ) -> Heard:
-        owned = self.owned if says_owned else None
-        writer.write(heartbeat_frame(self.group, self.name, self.epoch, self.topic if says_all else None, owned))
+        owned, topic = self.owned if says_owned else None, self.topic if says_all else None
+        writer.write(
+            share_heartbeat_frame(self.group, self.name, self.epoch, topic)
+            if self.is_share
+            else heartbeat_frame(self.group, self.name, self.epoch, topic, owned)
+        )
         size = int.from_bytes(await reader.readexactly(4), "big")
         self.heartbeats += 1
         return heard_in(memoryview(await reader.readexactly(size))[4:])
@@ -91,7 +102,7 @@ class Member:
         has_moved = after != self.owned
         self.lost += sum(len(indexes - after.get(topic_id, set())) for topic_id, indexes in self.owned.items())
         self.owned = after
-        return has_moved
+        return has_moved and not self.is_share  # whose heartbeats do not say what a member has
 
 
 def is_over(members: Sequence[Member], partitions: int) -> bool:
@@ -99,7 +110,8 @@ def is_over(members: Sequence[Member], partitions: int) -> bool:
     counts = [member.count for member in members]
     taken = {(topic_id, index) for member in members for topic_id, some in member.owned.items() for index in some}
     is_even = max(counts) - min(counts) <= 1
-    return sum(counts) == len(taken) == partitions and is_even and len({member.epoch for member in members}) == 1
+    is_whole = len(taken) == partitions and (members[0].is_share or sum(counts) == partitions)
+    return is_whole and is_even and len({member.epoch for member in members}) == 1
 
 
 async def rebalanced(broker: Broker, members: Sequence[Member], partitions: int) -> dict[str, float]:
@@ -123,13 +135,13 @@ async def rebalanced(broker: Broker, members: Sequence[Member], partitions: int)
     }
 
 
-async def play(broker: Broker, count: int, partitions: int, topic: str, record: "Recorder") -> None:
+async def play(broker: Broker, count: int, partitions: int, topic: str, record: "Recorder", *, is_share: bool) -> None:
     """All members join together; one more joins; one leaves."""
-    members = [Member(topic, f"member-{number:04}", topic) for number in range(count)]
+    members = [Member(topic, f"member-{number:04}", topic, is_share) for number in range(count)]
     tasks = [asyncio.create_task(member.live(broker.port)) for member in members]
     try:
         record("join together", await rebalanced(broker, members, partitions))
-        members.append(Member(topic, "one-more", topic))
+        members.append(Member(topic, "one-more", topic, is_share))
         tasks.append(asyncio.create_task(members[-1].live(broker.port)))
         record("one joins", await rebalanced(broker, members, partitions))
         tasks[0].cancel()
@@ -156,31 +168,32 @@ class Recorder:
         self._run.record(Measure("rebalances", f"{self._shape}: {what}", self._broker, 0, figures))
 
 
-def take(product: Product, directory: Path, interval_ms: int, run: Run) -> None:
+def take(product: Product, directory: Path, groups: str, interval_ms: int, run: Run) -> None:
     broker = Broker(product, directory)
     broker.format()
     with (directory / "server.properties").open("a") as properties:
-        properties.write(f"group.consumer.assignment.interval.ms={interval_ms}\n")
+        properties.write(SETTINGS[groups].format(interval_ms))
     broker.start()
     admin = kafka_admin.AdminClient({"bootstrap.servers": broker.bootstrap})
     try:
-        asyncio.run(warmed(broker, admin))
-        for count, partitions in SHAPES:
+        asyncio.run(warmed(broker, admin, is_share=groups == "share"))
+        for count, partitions in SHAPES[groups]:
             topic = f"rebalance-{count}"
             topics.create(admin, topic, partitions)
             time.sleep(SETTLE_SECONDS)  # a coordinator of Apache Kafka hears of the topic a little later
             shape = f"{count:,} members, {partitions:,} partitions"
-            asyncio.run(play(broker, count, partitions, topic, Recorder(run, broker.name, shape)))
+            recorder = Recorder(run, broker.name, shape)
+            asyncio.run(play(broker, count, partitions, topic, recorder, is_share=groups == "share"))
     finally:
         broker.stop()
 
 
-async def warmed(broker: Broker, admin: kafka_admin.AdminClient) -> None:
+async def warmed(broker: Broker, admin: kafka_admin.AdminClient, *, is_share: bool) -> None:
     """Play a small group that is not measured. Who looks for its coordinator has the topic of groups made."""
     topics.create(admin, "warm-up", 4)
     with suppress(KafkaException):
         admin.describe_consumer_groups(["warm-up"])["warm-up"].result()
-    await play(broker, 2, 4, "warm-up", lambda *_: None)  # type: ignore[arg-type]
+    await play(broker, 2, 4, "warm-up", lambda *_: None, is_share=is_share)  # type: ignore[arg-type]
 
 
 def main() -> None:
@@ -188,12 +201,14 @@ def main() -> None:
         prog="python -m bench.rebalances", description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     parser.add_argument("--interval", type=int, default=1_000, help="ms between two assignments of a group")
+    parser.add_argument("--groups", choices=tuple(SHAPES), default="consumer", help="the protocol (%(default)s)")
     parser.add_argument("--broker", action="append", choices=tuple(PRODUCTS), help="only this one")
     parser.add_argument("--output", type=Path, help="the result's path without ending; bench/results/DATE by default")
     chosen = parser.parse_args()
-    with measuring("rebalances", chosen.output, assignment_interval_ms=chosen.interval) as (run, root):
+    told = {"assignment_interval_ms": chosen.interval, "groups": chosen.groups}
+    with measuring("rebalances", chosen.output, **told) as (run, root):
         for name in chosen.broker or PRODUCTS:
-            take(PRODUCTS[name], root / name, chosen.interval, run)
+            take(PRODUCTS[name], root / name, chosen.groups, chosen.interval, run)
 
 
 if __name__ == "__main__":
