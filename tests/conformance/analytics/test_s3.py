@@ -151,7 +151,9 @@ def test_delta_tables_stand_in_the_bucket_alone(server: Server, s3: S3Server, tm
     verdicts = duckdb.read_parquet(DeltaTable(kept / "main/chains").file_uris()).project("verdict").fetchall()
     assert {*verdicts} == {("sound",)}
     assert not [*kept.glob("main/entries/*/*")]
-    said = fails(server, "s3://tables/main", "--work-directory", str(tmp_path / "c"))
+    succeeds(server, "s3://tables/main", "--work-directory", str(tmp_path / "c"))
+    assert {*after} <= {*in_tables(tmp_path / "c", kept / "main")}, "a run goes on with the format that is there"
+    said = fails(server, "s3://tables/main", "--table-format", "parquet", "--work-directory", str(tmp_path / "c"))
     assert "has its tables in the format delta, and parquet is asked for" in said
 
 
