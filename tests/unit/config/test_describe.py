@@ -94,6 +94,16 @@ def test_a_secret_has_no_value_anywhere() -> None:
 def test_an_unknown_key_is_shown_without_its_value() -> None:
     found = broker("my.plugin.token", layers({"my.plugin.token": "sesame"}))
     assert (found.value, found.sensitive, found.read_only) == (None, True, True)
+    assert shown(found) == ["STATIC_BROKER:my.plugin.token=None"]
+
+
+def test_an_unknown_key_that_was_altered_is_shown_where_it_counts() -> None:
+    """As by Apache Kafka (ConfigCommandIntegrationTest.testUpdateInvalidBrokerConfigs)."""
+    found = broker("my.plugin.token", layers(every={"my.plugin.token": "sesame"}, own={"my.plugin.token": "open"}))
+    assert (found.value, found.sensitive, found.source) == (None, True, Source.DYNAMIC_BROKER)
+    assert shown(found) == ["DYNAMIC_BROKER:my.plugin.token=None", "DYNAMIC_DEFAULT_BROKER:my.plugin.token=None"]
+    (of_every_broker,) = describe_every_broker(layers(every={"my.plugin.token": "sesame"}))
+    assert (of_every_broker.value, of_every_broker.sensitive) == (None, True)
 
 
 def test_what_was_altered_for_all_brokers_stands_alone() -> None:

@@ -109,19 +109,20 @@ def describe_topic(overrides: Mapping[str, str], layers: Layers) -> Iterator[Des
 
 
 def describe_broker(layers: Layers) -> Iterator[Described]:
-    """Describe every config of a broker, those of one listener alone, and the unknown keys of its file."""
+    """Describe every config of a broker, those of one listener alone, and unknown keys wherever they are set."""
     effective = layers.effective
     for name, definition in sorted(KEYS.items()):
         synonyms = layers.said(name)
         if not definition.internal or (synonyms and synonyms[0].source is not Source.DEFAULT):
             yield _described(name, definition, effective.text(name), synonyms)
-    of_listeners = _of_listeners({**layers.config.given, **layers.every_broker, **layers.own})
+    names = {**layers.config.given, **layers.every_broker, **layers.own}
+    of_listeners = _of_listeners(names)
     for name, definition in of_listeners.items():
         synonyms = layers.said(name)
         yield _described(name, definition, synonyms[0].value, synonyms)
-    for name in sorted(layers.config.given.keys() - KEYS.keys() - of_listeners.keys()):
-        synonym = Synonym(name, None, Source.STATIC_BROKER)
-        yield Described(name, None, Source.STATIC_BROKER, (synonym,), sensitive=True, read_only=True)
+    for name in sorted(names.keys() - KEYS.keys() - of_listeners.keys()):
+        synonyms = layers.said(name)
+        yield Described(name, None, synonyms[0].source, synonyms, sensitive=True, read_only=True)
 
 
 def describe_every_broker(layers: Layers) -> Iterator[Described]:
