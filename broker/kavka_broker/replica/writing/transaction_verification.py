@@ -18,8 +18,8 @@ async def ask_for_verdicts(
     *,
     adds: bool,
 ) -> dict[Place, int]:
-    """The coordinator's error code for each partition. What it cannot be asked is its error for all, except that
-    the rights of brokers are not told to clients: INVALID_TXN_STATE.
+    """The coordinator's error code for each partition. What it cannot be asked is its error for all; a missing right
+    of brokers is INVALID_TXN_STATE to clients.
 
     Each question is noted where a marker would end it: one that comes before the append makes the verdict void. The end
     of the transaction before is waited for: without that each transaction would cost its client a round of retries.
