@@ -61,6 +61,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/console/test_page.py": 35,
     "tests/conformance/groups/test_streams_groups_agree.py": 24,
     "tests/conformance/kafka_own/test_kafka_own.py::test_administration": 85,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_consumer_tools": 50,
     "tests/conformance/kafka_own/test_kafka_own.py::test_consumers": 60,
     "tests/conformance/kafka_own/test_kafka_own.py::test_consumers_in_groups": 90,
     "tests/conformance/kafka_own/test_kafka_own.py::test_groups": 67,

@@ -34,6 +34,8 @@ FIRST_TARGET: Final = "wants epoch 3; Kavka is in 4 by choice: a target that ass
 A_JAVA_CLASS: Final = "has the broker load a class of Java"
 OF_JMX: Final = "reads metrics of the broker in the same JVM"
 NO_TIERS: Final = "tiered storage, which Kavka refuses"
+FIRST_RECORD: Final = "reads a record that Apache Kafka writes as a classic group begins; Kavka has no need of it"
+STORES: Final = "alters a key store of a listener, which Kavka reads when it starts"
 A_TEXT: Final = "compares the text of an error"
 OF_CONNECTIONS: Final = "reads a limit of connections in the broker's socket server"
 
@@ -153,6 +155,18 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
     "tools": (
         OwnTests(f"{TOOLS}.BrokerApiVersionsCommandTest", 2),
         OwnTests(f"{TOOLS}.ClusterToolTest", 15),
+        OwnTests(
+            f"{TOOLS}.ConfigCommandIntegrationTest",
+            16,
+            {
+                "testAlterStreamsGroup": A_TEXT,
+                "testBrokerLoggerConfigUpdate ": "names the loggers of Apache Kafka's classes",
+                "testDynamicBrokerConfigUpdateUsingKraft ": STORES,
+                "testExitWithNonZeroStatusOnUpdatingUnallowedConfig ": A_TEXT,
+                "testUpdateBrokerConfigNotAffectedByInvalidConfig ": "reads a setting in the broker's config object",
+                "testUpdatePerBrokerConfigWithListenerNameInKRaftThenShouldSuccessful ": STORES,
+            },
+        ),
         OwnTests(f"{TOOLS}.DeleteRecordsCommandTest", 6),
         OwnTests(
             f"{TOOLS}.GetOffsetShellTest",
@@ -160,7 +174,20 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             {r"testGetOffsetsBy(Earliest|Latest)(Local|Tiered)Spec .*\[2\]": NO_TIERS},
         ),
         OwnTests(f"{TOOLS}.GroupsCommandTest", 30),
+        OwnTests(f"{TOOLS}.LeaderElectionCommandTest", 9),
         OwnTests(f"{TOOLS}.LogDirsCommandTest", 8),
+    ),
+    "consumer tools": (
+        OwnTests(
+            f"{TOOLS}.consumer.ConsoleConsumerTest",
+            7,
+            {
+                "testGroupMetadataMessageFormatter ": FIRST_RECORD,
+                "testTransactionLogMessageFormatter ": "wants the first producer id; the stand-in goes on with a cluster",
+            },
+        ),
+        OwnTests(f"{TOOLS}.consumer.group.DeleteConsumerGroupsTest", 9),
+        OwnTests(f"{TOOLS}.consumer.group.ListConsumerGroupTest", 7),
     ),
     "rights": (
         OwnTests(f"{CLIENTS}.consumer.SaslPlainPlaintextConsumerTest", 6),

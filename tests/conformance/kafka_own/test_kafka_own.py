@@ -78,6 +78,10 @@ def test_tools(tmp_path: Path) -> None:
     play("tools", tmp_path)
 
 
+def test_consumer_tools(tmp_path: Path) -> None:
+    play("consumer tools", tmp_path)
+
+
 def test_rights(tmp_path: Path) -> None:
     play("rights", tmp_path)
 
