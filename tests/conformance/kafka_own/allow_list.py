@@ -183,7 +183,7 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             7,
             {
                 "testGroupMetadataMessageFormatter ": FIRST_RECORD,
-                "testTransactionLogMessageFormatter ": "wants the first producer id; the stand-in goes on with a cluster",
+                "testTransactionLogMessageFormatter ": "wants the first producer id of a cluster",
             },
         ),
         OwnTests(f"{TOOLS}.consumer.group.DeleteConsumerGroupsTest", 9),
