@@ -105,14 +105,14 @@ class Turns:
 
     def may_begin(self, flow: Flow) -> bool:
         """Whether the flow may have the loop now, without waiting for a turn."""
-        return self._spent_ns < self.quantum_ns and self._queue.goes_first(flow)
+        return self._spent_ns < self._queue.quantum_ns and self._queue.goes_first(flow)
 
     def charge(self, flow: Flow, cost_ns: int) -> None:
         """Count what the flow has had of the loop."""
         self._queue.charge(flow, cost_ns)
         self._spent_of(flow).loop_ns += cost_ns
         self._spent_ns += cost_ns
-        if self._spent_ns >= self.quantum_ns:
+        if self._spent_ns >= self._queue.quantum_ns:
             self._arm()
 
     def charge_too(self, flow: Flow, cost_ns: int) -> None:
@@ -174,7 +174,7 @@ class Turns:
         """Serve those that are next, until a quantum has gone by."""
         self.is_armed = False
         others_ns = self.now_ns() - self._spent_ns - self._rest_ns
-        quantum_ns = self.quantum_ns
+        quantum_ns = self._queue.quantum_ns
         room_ns = max(quantum_ns, min(others_ns, SERVED_NS_MAX))
         self._spent_ns = 0
         try:

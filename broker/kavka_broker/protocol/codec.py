@@ -63,7 +63,7 @@ def encode(message: Message, version: int) -> bytes:
 
 def encode_parts(message: Message, version: int) -> list[Buffer]:
     """Encode a message into several buffers, so that large records are not copied. Raises UnsupportedField."""
-    return parts_encoder(type(message), version)(message)
+    return _encoder_pair(type(message), version)[1](message)
 
 
 def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M, int]]:

@@ -214,12 +214,9 @@ class RealFile:
         return self._fd
 
     def append(self, piece: Buffer) -> None:
-        if len(piece) >= ROOM_BYTES_MIN and self.room.left(self.size) < len(piece):
-            self._strain.wrote(len(piece))
-        self._append(piece)
-
-    def _append(self, piece: Buffer) -> None:
         size = len(piece)
+        if size >= ROOM_BYTES_MIN and self.room.left(self.size) < size:
+            self._strain.wrote(size)
         fd = self._fd
         if fd < 0:
             fd = self._descriptor()
