@@ -262,7 +262,7 @@ class Audit(Model):
 
 
 class AuditAnswer(Model):
-    """How much the answer to a question weighs."""
+    """The weight of the answer to a question."""
 
     question: str = Field(max_length=200, description="The question.")
     weight: Literal["wrong", "look", "tidy up", "well", "no data", "told"] = Field(
@@ -274,7 +274,7 @@ class AuditAnswer(Model):
 
 
 class AuditSummary(Model):
-    """What a run leaves as its last message: no names, so that whoever sees the cluster may see it."""
+    """A run's last message: no names, so that whoever sees the cluster may see it."""
 
     time: Moment = Field(description="When it was written.")
     answers: ListOf[AuditAnswer] = Field(

@@ -153,7 +153,7 @@ class AnalyticsOf:
                 raise
 
     def _last_pods(self) -> tuple[str, Sequence[Document]]:
-        """How the newest run has ended, and its pods, which are asked for once. Raises ApiError."""
+        """The end of the newest run, and its pods, which are asked for once. Raises ApiError."""
         run = wanted.newest(self._jobs)
         end = wanted.ended(run)[0] if run is not None else ""
         if run is None or not end:

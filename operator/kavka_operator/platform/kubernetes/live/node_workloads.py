@@ -385,7 +385,7 @@ class Hosted:
             self._delete(found)
 
     def _restart(self, layout: Layout) -> None:
-        """Give a node what is wanted of it now, and let its pod be made again; at a later look, if that is too early."""
+        """Give a node what is wanted of it now, and let its pod be made again; later, if that is too early."""
         self._expose(layout)
         number, namespace = layout.node.id, self.key[0]
         known_set, known_pod = self._known.sets.get(number), self._known.pods.get(number)

@@ -324,7 +324,7 @@ def status_of(
 
 
 def summary_of(pods: Sequence[Mapping[str, Any]]) -> AuditSummary | None:
-    """What a run that has succeeded left as its last message; None where that is nothing that can be read."""
+    """The last message of a run that has succeeded; None where that is nothing that can be read."""
     for end in (part(part(container, "state"), "terminated") for pod in pods for container in _containers(pod)):
         if end.get("exitCode") == 0:
             with suppress(ValueError, InvalidError):
@@ -399,5 +399,5 @@ def words_of(pods: Sequence[Mapping[str, Any]]) -> str:
 
 
 def _containers(pod: Mapping[str, Any]) -> Sequence[Mapping[str, Any]]:
-    """How the containers of a pod stand."""
+    """The states of a pod's containers."""
     return part(pod, "status").get("containerStatuses") or ()
