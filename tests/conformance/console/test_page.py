@@ -459,7 +459,7 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
     weights = (("What is missing?", "wrong"), ("Who is new?", "look"), ("Who paid?", "told"), ("Who lags?", "no data"))
     answers = [{"question": question, "weight": weight, "rows": 1} for question, weight in weights]
     summary = {"time": "2026-11-30T02:00:07Z", "answers": answers, "chains": "3 chains verified."}
-    documents.append(document("KafkaCluster", "asked", {"analytics": {"state": "Succeeded", "summary": summary}}))
+    documents.append(document("KafkaCluster", "queried", {"analytics": {"state": "Succeeded", "summary": summary}}))
     documents.append(document("ClientQuota", "etl", {"applied": {"producer_byte_rate": 2.0**20}, "used": "93%"}))
     pages = console_of_operator(OperatorConsole(Figures(is_active=True, listed_at=1.0, documents=lambda: documents)))
     with served(pages) as found:
@@ -470,7 +470,7 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
             assert "2 of 3" in page.text("main section.card")
             assert "Answers" not in page.text("main section.card")
             assert "it has no room" in page.text("section[aria-labelledby='c-shop/other-4']")
-            asked = page.text("section[aria-labelledby='c-shop/asked']")
+            asked = page.text("section[aria-labelledby='c-shop/queried']")
             for words in (
                 "02:00:07Z: 3 chains verified.",
                 "wrong What is missing?: 1 row",
