@@ -179,7 +179,7 @@ def generation_after(before: Document | None, now: Document) -> int:
     if before is None:
         return 1
     generation: int = before["metadata"]["generation"]
-    return generation + bool(before["spec"] != now["spec"])
+    return generation if before["spec"] == now["spec"] else generation + 1
 
 
 class Here:
