@@ -18,6 +18,8 @@ ELEMENTS_MAX: Final = 100_000
 """Of all arrays of a message together, where its decoder is bounded."""
 STRING_BYTES_MAX: Final = 2**15 - 1
 """Kafka refuses longer strings, in flexible versions too."""
+CUT: Final = b"..."
+"""The end of a message that was too long."""
 
 KEPT_COUNT_MAX: Final = 32
 """Up to this length, arrays of numbers find a `struct.Struct` made before."""
@@ -82,6 +84,13 @@ def string_length(length: int) -> bytes:
     if length > STRING_BYTES_MAX + 1:
         raise UnsupportedField(f"a string of {length - 1} bytes; {STRING_BYTES_MAX} is the limit")
     return uvarint(length)
+
+
+def cut_message(encoded: bytes) -> bytes:
+    """An error message as it is, or cut, with three dots, to fit: it may name what a request named at length."""
+    if len(encoded) <= STRING_BYTES_MAX:
+        return encoded
+    return encoded[: STRING_BYTES_MAX - len(CUT)].decode(errors="ignore").encode() + CUT
 
 
 class Methods(dict[int, Callable[..., Any]]):

@@ -127,7 +127,8 @@ def frame(number: int, topic_id: bytes, apis: list[Api]) -> Sent:
     if encoded and chance.random() < SPOILT_SHARE:
         for _ in range(chance.randint(1, 3)):
             encoded[chance.randrange(len(encoded))] = chance.randrange(256)
-    return Sent(api.key, version, encode_request_header(RequestHeader(api.key, version, 7, "any")) + bytes(encoded))
+    client_id = chance.choice(LONG_NAMES) if chance.random() < LONG_SHARE else "any"
+    return Sent(api.key, version, encode_request_header(RequestHeader(api.key, version, 7, client_id)) + bytes(encoded))
 
 
 def hasten(message: Struct, chance: Random) -> None:

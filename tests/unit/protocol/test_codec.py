@@ -4,6 +4,10 @@ from kavka_broker.protocol.codec import UnsupportedField, decode, encode, encode
 from kavka_broker.protocol.compiler.encoder import UNCOPIED_BYTES_MIN
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import EMPTY
+from kavka_broker.protocol.messages.create_partitions_response import (
+    CreatePartitionsResponse,
+    CreatePartitionsTopicResult,
+)
 from kavka_broker.protocol.messages.fetch_request import FetchRequest, ReplicaState
 from kavka_broker.protocol.messages.fetch_response import FetchableTopicResponse, FetchResponse, PartitionData
 from kavka_broker.protocol.messages.heartbeat_request import HeartbeatRequest
@@ -97,3 +101,15 @@ def test_defaults_are_not_shared_between_messages() -> None:
 def test_a_broker_error_says_what_and_why() -> None:
     assert str(BrokerError(ErrorCode.INVALID_CONFIG, "no such key")) == "INVALID_CONFIG: no such key"
     assert str(BrokerError(ErrorCode.NOT_COORDINATOR)) == "NOT_COORDINATOR"
+
+
+@pytest.mark.parametrize("version", [0, 3], ids=["plain", "compact"])
+def test_words_about_a_long_name_are_cut_to_what_a_string_holds(version: int) -> None:
+    """A request may name 32,767 bytes, and words about them are longer: they are sent all the same."""
+    words = f"no topic is called {chr(0xE9) * 16_383}"
+    answer = CreatePartitionsResponse(results=[CreatePartitionsTopicResult("t", 3, words)])
+    (result,) = decode(CreatePartitionsResponse, version, encode(answer, version)).results
+    told = result.error_message or ""
+    assert told.endswith("...")
+    assert words.startswith(told.removesuffix("..."))
+    assert 32_760 < len(told.encode()) <= 32_767

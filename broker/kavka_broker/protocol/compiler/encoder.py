@@ -29,6 +29,8 @@ Path = tuple[str, ...]  # attributes that are arrays of structs, the outermost f
 
 UNCOPIED_BYTES_MIN: Final = 8192
 """Records of this size or more are passed through; copying fewer is cheaper than one more buffer to send."""
+OF_OUR_WORDS: Final = ("error_message", "status_detail")
+"""Ends of the names of fields for people, whose text may name what a request named at length, and is cut."""
 PIECES_MAX: Final = 8192
 """Pieces that are not joined yet; they are counted behind elements of outermost arrays and behind arrays of strings."""
 
@@ -68,6 +70,7 @@ class EncoderSource(Source):
         super().__init__(
             {
                 "uvarint": wire.uvarint,
+                "cut_message": wire.cut_message,
                 "string_length": wire.string_length,
                 "size_of": wire.size_of,
                 "unsupported": wire.unsupported,
@@ -154,17 +157,19 @@ class EncoderSource(Source):
     def sized(self, layout: Layout, place: Place, value: str) -> None:
         """Write a string or bytes."""
         extra = " + 1" if place.compact else ""
-        encode = ".encode()" if place.type == "string" else ""
+        taken = "s.encode()" if place.type == "string" else "s"
+        if place.attribute.endswith(OF_OUR_WORDS):
+            taken = "cut_message(s.encode())"
         self.line(f"s = {value}")
         if place.nullable:
             self.line("if s is None:")
             self.line(f"    s, n = b'', {0 if place.compact else -1}")
             self.line("else:")
-            self.line(f"    s = s{encode}")
+            self.line(f"    s = {taken}")
             self.line(f"    n = len(s){extra}")
         else:
             self.refuse(layout, place, value, "s is None")
-            self.line(f"s = s{encode}")
+            self.line(f"s = {taken}")
             self.line(f"n = len(s){extra}")
         self.length(place)
         self.line(f"{self.add}(s)")
