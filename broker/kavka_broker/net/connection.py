@@ -180,12 +180,27 @@ class Connection(asyncio.BufferedProtocol):
 
     def eof_received(self) -> bool:
         self._has_ended = True
-        return self._owes_a_begin()
+        if self._owes_a_begin():
+            return True
+        self._leave()
+        return False
+
+    def _leave(self) -> None:
+        """Close behind a client that has left. What it has not taken of its answers it will not take: a transport that
+        is closed while it holds something waits for ever.
+        """
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
 
     def _owes_a_begin(self) -> bool:
         """Whether a request that was sent whole is yet to begin, and gets no answer: a producer that uses acks=0
-        may leave as soon as it has sent. A client that leaves before an answer wants none, nor the requests behind it.
+        may leave as soon as it has sent. A client that leaves before an answer wants none, nor the requests behind it;
+        nor does one that does not take what it has been sent.
         """
+        if self._transport.get_write_buffer_size():
+            return False
         if self._is_blocked:
             return self._exchanges[-1].client.is_holding
         return bool(self._inbox.waiting_bytes) and self._is_held_back()
@@ -263,7 +278,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._inbox.is_starved:
             self._listener.limits.memory.wait(self._advance)
         if self._has_ended and not self._owes_a_begin():
-            self._transport.close()
+            self._leave()
         else:
             self._read_or_pause()
 
@@ -404,6 +419,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _on_done(self, exchange: Exchange) -> None:
         if self._transport.is_closing():
+            self._give_back_copy(exchange)
+            exchange.end_making()
             return
         began_ns = self._turns.now_ns()
         try:

@@ -73,7 +73,8 @@ class Outbox:
             self.gather()
 
     def _send(self, pieces: Sequence[Buffer]) -> None:
-        if self._pieces or self._transport.is_closing():
+        # The transport takes whatever it is given: where it holds something back already, nothing more is handed to it.
+        if self._pieces or self._transport.get_write_buffer_size() or self._transport.is_closing():
             self._keep(pieces)
             return
         size_bytes = sum(map(len, pieces))
@@ -97,7 +98,7 @@ class Outbox:
 
     def _count_taken(self) -> None:
         if self._held is not None:
-            self._held.shrink(self.waiting_bytes + self._promised_bytes)
+            self._held.shrink(self.waiting_bytes + self._transport.get_write_buffer_size() + self._promised_bytes)
 
     def resume(self) -> None:
         """Go on with the rest: the transport has sent its chunk."""

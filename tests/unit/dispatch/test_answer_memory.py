@@ -1,17 +1,24 @@
 """Long answers: what they take of memory together, and who waits for it."""
 
 import asyncio
+import socket
 import tracemalloc
+from contextlib import suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
+from struct import pack
 from typing import Any, Final
 
 import pytest
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
+from kavka_broker.net.connection import OUTBOX_BYTES_MAX, Connection
+from kavka_broker.net.outbox import CHUNK_BYTES_MAX
+from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
+from kavka_broker.protocol.framing import RequestHeader, encode_request_header
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -97,6 +104,86 @@ def test_an_answer_about_many_groups_takes_a_few_times_its_bytes(tmp_path: Path)
                 tracemalloc.stop()
             assert peak < (TIMES_MAX + 1) * size_bytes  # and once in this process's client
             assert inside.broker.answers.used_bytes == 0
+
+    asyncio.run(scenario())
+
+
+async def deaf(inside: InProcess) -> socket.socket:
+    """A client that reads nothing, and for which answers wait already."""
+    loop, port = asyncio.get_running_loop(), inside.server.advertised[0].port
+    client = socket.socket()
+    client.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+    client.setblocking(False)
+    await loop.sock_connect(client, ("127.0.0.1", port))
+    while not any(map(held, connections(inside))):
+        is_over = partial(has_sent_more, inside, sent(inside))
+        await loop.sock_sendall(client, asking(GROUPS[:8]))
+        await until(is_over)
+    return client
+
+
+def connections(inside: InProcess) -> list[Connection]:
+    """The connections of the broker's listeners."""
+    return [connection for listener in inside.server._addresses for connection in listener.connections]
+
+
+def sent(inside: InProcess) -> int:
+    """The bytes of all answers, whether they are taken or not."""
+    return sum(one.outbox.sent_bytes + one.outbox.waiting_bytes for one in connections(inside))
+
+
+def has_sent_more(inside: InProcess, than_bytes: int) -> bool:
+    return sent(inside) > than_bytes
+
+
+def held(connection: Connection) -> int:
+    """The bytes that a transport holds back: its client reads nothing."""
+    return connection._transport.get_write_buffer_size()
+
+
+def asking(groups: list[str]) -> bytes:
+    """The frame of a request that describes groups."""
+    request = DescribeGroupsRequest(groups)
+    header = encode_request_header(RequestHeader(request.API_KEY, VERSION, 7, "deaf"))
+    frame = header + encode(request, VERSION)
+    return pack(">i", len(frame)) + frame
+
+
+def test_small_answers_that_nobody_reads_are_bounded(tmp_path: Path) -> None:
+    """Each was less than a chunk: the transport took them all, whatever it held, and nothing counted them."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await filled(inside)
+            client = await deaf(inside)
+            with suppress(BlockingIOError):  # it is read from no longer
+                for _ in range(5_000):
+                    client.send(asking(GROUPS[:8]))
+                    await asyncio.sleep(0)
+            (connection,) = [one for one in connections(inside) if held(one)]
+            assert held(connection) <= CHUNK_BYTES_MAX
+            assert connection.outbox.waiting_bytes <= 2 * OUTBOX_BYTES_MAX
+            client.close()
+
+    asyncio.run(scenario())
+
+
+def test_a_client_that_leaves_without_reading_keeps_no_place(tmp_path: Path) -> None:
+    """Eight of them, and no list was made any more: a transport that is closed waits for what it holds."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            good = await filled(inside)
+            clients = []
+            for _ in range(answer_memory.MAKING_MAX):
+                clients.append(await deaf(inside))
+                await asyncio.get_running_loop().sock_sendall(clients[-1], asking(GROUPS))
+                clients[-1].shutdown(socket.SHUT_WR)
+                await until(lambda: not any(map(held, connections(inside))))
+            answer = await good.call(ListGroupsRequest(), ListGroupsResponse, VERSION)
+            assert len(answer.groups) == len(GROUPS)
+            for client in clients:
+                client.close()
 
     asyncio.run(scenario())
 

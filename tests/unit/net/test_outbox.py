@@ -43,7 +43,7 @@ class Encrypting(asyncio.Transport):
     def __init__(self) -> None:
         super().__init__({"sslcontext": object()})
         self.written: list[bytes] = []
-        self.is_full = False
+        self.is_full = self.fills = False
 
     def set_write_buffer_limits(self, high: int | None = None, low: int | None = None) -> None:
         del high, low
@@ -56,6 +56,7 @@ class Encrypting(asyncio.Transport):
 
     def write(self, data: object) -> None:
         self.written.append(bytes(data))  # type: ignore[call-overload]
+        self.is_full = self.fills
 
 
 def test_over_tls_small_pieces_leave_in_one_record_and_large_ones_in_chunks() -> None:
@@ -74,13 +75,42 @@ def test_over_tls_small_pieces_leave_in_one_record_and_large_ones_in_chunks() ->
 def test_over_tls_the_rest_waits_for_the_transport() -> None:
     transport = Encrypting()
     outbox = Outbox(transport)
-    transport.is_full = True
+    transport.fills = True
     outbox.send([b"a" * CHUNK_BYTES_MAX, b"b", b"c"])
     assert [len(part) for part in transport.written] == [CHUNK_BYTES_MAX]
     assert outbox.waiting_bytes == 2
-    transport.is_full = False
+    transport.fills = transport.is_full = False
     outbox.resume()
     assert transport.written[1:] == [b"bc"]
+
+
+def test_over_tls_a_transport_that_is_full_is_given_nothing_more() -> None:
+    transport = Encrypting()
+    outbox = Outbox(transport)
+    transport.fills = True
+    for _ in range(100):
+        outbox.send([b"a" * 1024])
+    assert transport.written == [b"a" * 1024]
+    assert outbox.waiting_bytes == 99 * 1024
+    transport.fills = transport.is_full = False
+    outbox.resume()
+    assert b"".join(transport.written) == b"a" * 100 * 1024
+
+
+def test_small_answers_to_a_client_that_does_not_read_wait_here_and_are_counted() -> None:
+    """Each was below a chunk, and went to the transport, which held them all: uncounted, and without a bound."""
+
+    async def scenario(outbox: Outbox, theirs: socket.socket) -> None:
+        size = 1024
+        while not outbox.waiting_bytes:
+            outbox.send([b"a" * size])
+        in_transport = outbox._transport.get_write_buffer_size()
+        for _ in range(1_000):
+            outbox.send([b"a" * size])
+        assert outbox._transport.get_write_buffer_size() == in_transport <= CHUNK_BYTES_MAX
+        assert outbox.waiting_bytes >= 1_000 * size
+
+    play(scenario)
 
 
 class Counting(asyncio.Protocol):
