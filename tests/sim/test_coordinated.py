@@ -67,6 +67,12 @@ def test_transactions_meet_every_fault_that_a_seed_draws(seed: int) -> None:
     assert simulation.events.counts["played.coordinated_committed"] > 0
 
 
+def test_markers_of_a_coordinator_and_of_another_system_meet_every_fault() -> None:
+    """The judge asked for a stable offset as of a cut before that was sealed."""
+    outcome = Simulation(7530011, coordinated(7530011, workloads=("transactions", "coordinated")), storm).run()
+    assert outcome.failure is None, outcome.failure
+
+
 @pytest.mark.parametrize("seed", in_turn([1, 2, 3, 4], 2))
 def test_offsets_that_many_write_count_by_the_order_of_the_log(seed: int) -> None:
     shape = replace(
