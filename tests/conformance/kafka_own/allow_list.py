@@ -173,6 +173,7 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             21,
             {r"testGetOffsetsBy(Earliest|Latest)(Local|Tiered)Spec .*\[2\]": NO_TIERS},
         ),
+        OwnTests(f"{TOOLS}.FeatureCommandTest", 25, {r"test\w+ .*MetadataVersion=3\.[0-8]": NEW}),
         OwnTests(f"{TOOLS}.GroupsCommandTest", 30),
         OwnTests(f"{TOOLS}.LeaderElectionCommandTest", 9),
         OwnTests(f"{TOOLS}.LogDirsCommandTest", 8),
@@ -187,8 +188,10 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
             },
         ),
         OwnTests(f"{TOOLS}.consumer.group.DeleteConsumerGroupsTest", 9),
+        OwnTests(f"{TOOLS}.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest", 9),
         OwnTests(f"{TOOLS}.consumer.group.ListConsumerGroupTest", 7),
     ),
+    "offsets": (OwnTests(f"{TOOLS}.consumer.group.ResetConsumerGroupOffsetTest", 28),),
     "rights": (
         OwnTests(f"{CLIENTS}.consumer.SaslPlainPlaintextConsumerTest", 6),
         OwnTests(f"{TOOLS}.AclCommandTest", 21),

@@ -28,11 +28,8 @@ NOT_PLAYED: Final = (
     f"{SERVER}.EligibleLeaderReplicasIntegrationTest",
     f"{SERVER}.UncleanLeaderElectionTest",
     f"{SERVER}.config.DynamicConfigTest",
-    f"{TOOLS}.FeatureCommandTest",
     f"{TOOLS}.MetadataQuorumCommandTest",
     f"{TOOLS}.TopicCommandTest",
-    f"{TOOLS}.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest",
     f"{TOOLS}.consumer.group.DescribeConsumerGroupTest",
-    f"{TOOLS}.consumer.group.ResetConsumerGroupOffsetTest",
     f"{TOOLS}.reassign.ReassignPartitionsCommandTest",
 )

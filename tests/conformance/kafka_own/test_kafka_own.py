@@ -82,6 +82,10 @@ def test_consumer_tools(tmp_path: Path) -> None:
     play("consumer tools", tmp_path)
 
 
+def test_offsets(tmp_path: Path) -> None:
+    play("offsets", tmp_path)
+
+
 def test_rights(tmp_path: Path) -> None:
     play("rights", tmp_path)
 
