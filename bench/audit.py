@@ -195,11 +195,12 @@ def ask(options: Sequence[str], directory: Path, environment: Mapping[str, str])
     most, before = 0, set[int]()
     while process.poll() is None:
         members = set(family(process.pid))
-        with suppress(OSError, ValueError):  # one of them has ended meanwhile
-            # Java's children have its memory until they are programs of their own: who is new is not looked at yet.
-            most = max(most, sum(shared_bytes(one) for one in members & before))
-            # A child that was waited for is in its parent's time too; here each counts what it did itself.
-            spent |= {one: own_seconds(one) for one in members}
+        # Java's children have its memory until they are programs of their own: who is new is not looked at yet.
+        most = max(most, sum(shared_bytes(one) for one in members & before))
+        # A child that was waited for is in its parent's time too; here each counts what it did itself.
+        for one in members:
+            with suppress(OSError):  # it has ended meanwhile
+                spent[one] = own_seconds(one)
         before = members
         if time.perf_counter() - begun > RUN_SECONDS_MAX:
             processes.stop(process)
@@ -211,9 +212,13 @@ def ask(options: Sequence[str], directory: Path, environment: Mapping[str, str])
 
 
 def shared_bytes(pid: int) -> int:
-    """Return the resident memory of a process alone, with its part of what it shares with others."""
-    lines = (machine.PROC / str(pid) / "smaps_rollup").read_text().splitlines()
-    return next(int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:"))
+    """Return the resident memory of a process alone, with its part of what it shares with others; 0 once it has ended,
+    as of a child of Java for which nothing waits.
+    """
+    lines = list[str]()
+    with suppress(OSError):
+        lines = (machine.PROC / str(pid) / "smaps_rollup").read_text().splitlines()
+    return next((int(line.split()[1]) << 10 for line in lines if line.startswith("Pss:")), 0)
 
 
 def own_seconds(pid: int) -> float:
