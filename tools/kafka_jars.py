@@ -55,6 +55,11 @@ def connect_class_path() -> str:
     return f"{class_path()}:{_more_jars('connect')}/*"
 
 
+def former_client_class_path() -> str:
+    """The class path of the client of Apache Kafka 3.9, which stands ahead of the present one."""
+    return f"{_more_jars('clients-3.9')}/*:{class_path()}"
+
+
 def class_path_of_tests() -> str:
     """The class path of Apache Kafka's own compiled tests, behind Apache Kafka's: 110 MB, of which 70 are RocksDB."""
     return f"{_more_jars('tests')}/*"

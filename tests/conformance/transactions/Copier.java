@@ -1,4 +1,5 @@
-// Copies records from one topic to another in transactions, with Apache Kafka's own client (transaction version 2).
+// Copies records from one topic to another in transactions, with Apache Kafka's own client: from 4.0 on of transaction
+// version 2, before of version 1.
 // copier.py is the same in Python, and says what the lines mean.
 
 import java.time.Duration;
@@ -61,7 +62,7 @@ public class Copier {
             producer.beginTransaction();
             for (ConsumerRecord<byte[], String> one : records)
                 producer.send(new ProducerRecord<>(target, one.key(), (aborts ? "aborted " : "copied ") + one.value()));
-            repeated(() -> producer.sendOffsetsToTransaction(records.nextOffsets(), consumer.groupMetadata()));
+            repeated(() -> producer.sendOffsetsToTransaction(next(records), consumer.groupMetadata()));
             if (aborts) {
                 producer.flush();
                 repeated(producer::abortTransaction);
@@ -78,6 +79,14 @@ public class Copier {
             repeated(producer::abortTransaction);
             rewind();
         }
+    }
+
+    // As ConsumerRecords.nextOffsets, which clients before 4.0 have not.
+    static Map<TopicPartition, OffsetAndMetadata> next(ConsumerRecords<byte[], String> records) {
+        Map<TopicPartition, OffsetAndMetadata> offsets = new HashMap<>();
+        for (ConsumerRecord<byte[], String> one : records)
+            offsets.put(new TopicPartition(one.topic(), one.partition()), new OffsetAndMetadata(one.offset() + 1));
+        return offsets;
     }
 
     void rewind() {

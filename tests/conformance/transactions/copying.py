@@ -26,8 +26,9 @@ QUIET: Final = {"log_level": 0}
 PYTHON: Final = (sys.executable, "-m", "tests.conformance.transactions.copier")
 
 
-def java_copier() -> tuple[str, ...]:
-    return (*java("256M"), "-cp", class_path(), str(Path(__file__).with_name("Copier.java")))
+def java_copier(path: str = "") -> tuple[str, ...]:
+    """The command of the one with Apache Kafka's client, or with that of a class path."""
+    return (*java("256M"), "-cp", path or class_path(), str(Path(__file__).with_name("Copier.java")))
 
 
 @dataclass

@@ -1,7 +1,7 @@
 """Consume, transform, produce while brokers and the application are killed: each record is copied once.
 
-Java's client leaves adding partitions to their leaders and has an epoch for each transaction (version 2), librdkafka
-adds them itself and keeps its epoch (version 1).
+Java's client leaves adding partitions to their leaders and has an epoch for each transaction (version 2); librdkafka
+and Java's client before 4.0 add them themselves and keep their epoch (version 1).
 """
 
 from collections import Counter
@@ -12,6 +12,7 @@ import pytest
 from tests.conformance.transactions.copying import INPUT, OUTPUT, PYTHON, Application, Topics, java_copier
 from tests.support.nodes import Nodes, cluster
 from tests.support.quorum import active_controller
+from tools.kafka_jars import former_client_class_path
 
 pytestmark = [pytest.mark.slow, pytest.mark.extended]
 
@@ -26,6 +27,12 @@ def test_librdkafka_copies_each_record_once(tmp_path: Path) -> None:
 @pytest.mark.java
 def test_java_copies_each_record_once(tmp_path: Path) -> None:
     copy_all(tmp_path, java_copier())
+
+
+@pytest.mark.java
+def test_java_of_version_1_copies_each_record_once(tmp_path: Path) -> None:
+    """The client of Apache Kafka 3.9."""
+    copy_all(tmp_path, java_copier(former_client_class_path()))
 
 
 def copy_all(tmp_path: Path, command: tuple[str, ...]) -> None:
