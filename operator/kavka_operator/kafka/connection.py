@@ -8,6 +8,7 @@ import ssl
 import sys
 import time
 from contextlib import suppress
+from dataclasses import dataclass
 from typing import Any
 
 import kafka.errors
@@ -22,22 +23,31 @@ from kavka_operator.kafka.admin import AdminError, BarredError
 from kavka_operator.kafka.client_certificate import present
 
 REQUEST_TIMEOUT_MS = 15_000
-BOOTSTRAP_TIMEOUT_MS = 10_000
-HANDSHAKE_TIMEOUT_MS = 10_000
 RECONNECT_BACKOFF_MS_MAX = 500
 POLL_RECORDS_MAX = 5_000
 CLIENT_ID = "kavka-operator"
 DENIALS = (kafka.errors.SaslAuthenticationFailedError, kafka.errors.UnsupportedSaslMechanismError)
 
 
-def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """The time that a Kafka may take to let the operator in."""
+
+    bootstrap_ms: int = 10_000
+    handshake_ms: int = 10_000  # for each step of TLS's
+
+
+PATIENCE = Patience()
+
+
+def connected(bootstrap_servers: str, security: Security, patience: Patience = PATIENCE) -> KafkaAdminClient:
     """The library's admin client, once a broker has answered. Raises AdminError, and BarredError where trying again is
     of no use.
     """
     made: list[_Net] = []
 
     def net(**configs: Any) -> _Net:
-        made.append(_Net(**configs))
+        made.append(_Net(patience.handshake_ms, **configs))
         return made[-1]
 
     try:
@@ -45,7 +55,7 @@ def connected(bootstrap_servers: str, security: Security) -> KafkaAdminClient:
             bootstrap_servers=bootstrap_servers.split(","),
             client_id=CLIENT_ID,
             request_timeout_ms=REQUEST_TIMEOUT_MS,
-            bootstrap_timeout_ms=BOOTSTRAP_TIMEOUT_MS,
+            bootstrap_timeout_ms=patience.bootstrap_ms,
             reconnect_backoff_max_ms=RECONNECT_BACKOFF_MS_MAX,
             kafka_client=net,
             **_options(security),
@@ -117,18 +127,22 @@ class _Manager(KafkaConnectionManager):  # type: ignore[misc]  # the library has
 class _Selector(NetworkSelector):  # type: ignore[misc]  # the library has no types
     """Waits no longer for a step of a TLS handshake than for an answer; the library waits for it without end."""
 
+    def __init__(self, handshake_ms: int, **configs: Any) -> None:
+        super().__init__(**configs)
+        self._handshake_ms = handshake_ms
+
     def wait_read(self, fileobj: Any, timeout_at: float | None = None) -> Any:
         """Wait for data of a socket."""
         if timeout_at is None and isinstance(fileobj, ssl.SSLSocket) and fileobj.version() is None:
-            timeout_at = time.monotonic() + HANDSHAKE_TIMEOUT_MS / 1000
+            timeout_at = time.monotonic() + self._handshake_ms / 1000
         return super().wait_read(fileobj, timeout_at)
 
 
 class _Net(KafkaNetClient):  # type: ignore[misc]  # the library has no types
     """The library's client with our manager of connections."""
 
-    def __init__(self, **configs: Any) -> None:
-        net = _Selector(**configs)
+    def __init__(self, handshake_ms: int, **configs: Any) -> None:
+        net = _Selector(handshake_ms, **configs)
         self.manager = _Manager(net, **configs)
         super().__init__(net, self.manager, **configs)
 

@@ -12,12 +12,7 @@ from tests.support.in_process import Client, InProcess
 from tests.support.waiting import until
 from tests.unit.api.test_follower_fetch import VERSION, call, fetch, opened, parts_of, play, size, write
 
-WIDE = 20
-
-
-@pytest.fixture(autouse=True)
-def _few_are_many(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(pending_fetch, "AT_ONCE_MAX", WIDE // 2)
+WIDE = pending_fetch.AT_ONCE_MAX + 1
 
 
 async def settled(inside: InProcess, client: Client, topic_id: bytes) -> int:

@@ -6,9 +6,8 @@ import threading
 import pytest
 
 from kavka_operator.domain.access import Security
-from kavka_operator.kafka import connection
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.kafka.connection import Patience, connected
 from tests.support.handshakes import sockets_collected
 
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -17,14 +16,12 @@ ENDS_SECONDS_MAX = 60.0
 collected = pytest.fixture(autouse=True)(sockets_collected)
 
 
-def test_who_takes_a_connection_and_says_nothing_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(connection, "BOOTSTRAP_TIMEOUT_MS", 300)
-    monkeypatch.setattr(connection, "HANDSHAKE_TIMEOUT_MS", 200)
+def test_who_takes_a_connection_and_says_nothing_is_given_up() -> None:
     said: list[AdminError] = []
 
     def connect(port: int) -> None:
         try:
-            KafkaClient(f"127.0.0.1:{port}", Security(is_tls=True))
+            connected(f"127.0.0.1:{port}", Security(is_tls=True), Patience(bootstrap_ms=300, handshake_ms=200))
         except AdminError as error:
             said.append(error.with_traceback(None))
 

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from e2e.__main__ import main, pytest_words, wanted_images
-from e2e.clusters import kubernetes
 from e2e.clusters.given_cluster import OURS, GivenCluster
 from e2e.clusters.kubernetes import BUILT, Kubernetes
+from tools.kube.programs import VARIABLE
 
 ALWAYS = ["-q", "-p", "no:randomly"]
 
@@ -66,7 +66,8 @@ class Kubectl:
 
 @pytest.fixture
 def kubeconfig(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
-    monkeypatch.setattr(kubernetes, "program", Path)
+    (tmp_path / "kubectl").touch(0o755)
+    monkeypatch.setenv(VARIABLE, str(tmp_path))
     path = tmp_path / "kubeconfig"
     path.touch()
     return path
