@@ -59,6 +59,8 @@ def check_damage(config: BrokerConfig, metadata_log: MetadataLog, history: Voter
             "controller has these decisions: restore the files from a copy"
         )
     log.error("metadata.log.damaged", offset=at, reason=reason, promised=promised, votes="not before it has that again")
+    if metadata_log.promises.is_broken:
+        metadata_log.promises.keep_broken(metadata_log.latest_epoch)  # before the damage goes, which says it too
     if metadata_log.damage is not None:
         metadata_log.cut_damage()
 

@@ -66,6 +66,16 @@ class QuorumStateFile:
                 self._written = offset
                 self.is_broken = False
 
+    def keep_broken(self, epoch: int) -> None:
+        """Sync the promise that the log breaks: a loss of power would take it, and the log would look like any other.
+        Raises OSError.
+        """
+        assert self.is_broken
+        with self._lock:
+            checkpoints.write_epochs(
+                self._disk, self._path(SYNCED), [(max(epoch, 0), self.synced_offset)], durable=True
+            )
+
     def forget_synced(self) -> None:
         """Withdraw the promise before the leader has the log cut. Needs no room on the disk. Raises OSError."""
         with self._lock:

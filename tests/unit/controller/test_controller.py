@@ -8,6 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.controller.controller import Controller
+from kavka_broker.controller.damaged_metadata import check_damage
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum_state_file import SYNCED
 from kavka_broker.controller.snapshot_files import GENESIS, SnapshotId, build, file_name
@@ -18,6 +19,7 @@ from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defau
 from kavka_broker.core.metadata.image.features import INITIAL_LEVELS
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.quorum_state import QuorumState
+from kavka_broker.core.raft.voter_history import VoterHistory
 from kavka_broker.core.raft.voters import Voter, voters_record
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
@@ -383,6 +385,28 @@ def test_damage_below_a_snapshot_is_not_taken_for_a_torn_end() -> None:
         log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
         assert (log.start_offset, log.end_offset) == (snapshot.end_offset, end_offset)
         assert any(isinstance(message, TopicRecord) for _, message in log.messages(log.start_offset))
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("chance", range(6))
+def test_what_a_damaged_log_had_is_known_after_a_loss_of_power(chance: int) -> None:
+    """The cut takes the damage away, and the offset that was synced up to was only in the page cache."""
+
+    async def scenario(machine: Machine) -> None:
+        async with machine.leading() as controller:
+            await join(controller, machine)
+            await create(controller, "a")
+            end_offset = controller.quorum.log.end_offset
+        machine.disk.write_file(f"{LOG}/{SYNCED}", f"0\n1\n1 {end_offset}\n".encode(), durable=False)
+        machine.disk.flip_bit(f"{LOG}/{0:020d}.log", 300)
+        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        others = [Voter(node_id, uuid(node_id)) for node_id in (1, 2)]
+        check_damage(machine.config, log, VoterHistory.of(others, kraft_version=1))
+        assert log.end_offset < end_offset == log.promised_offset
+        machine.disk.crash(Random(chance))
+        again = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        assert again.end_offset < end_offset == again.promised_offset
 
     play(scenario)
 
