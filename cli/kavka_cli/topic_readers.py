@@ -62,7 +62,7 @@ def reader_rows(found: TopicReaders) -> Iterator[list[str]]:
     keys = {partition.key for partition in found.partitions}
     for name, group in sorted(found.groups.items()):
         part = group.part(keys)
-        if part.committed:
+        if part.partitions:
             members = units.UNKNOWN if group.members is None else str(len(group.members))
             lags = [units.exact(part.total_lag(ends)) for ends in (found.ends, found.stable)]
             yield [units.printable(name), group.state, members, *lags]

@@ -30,8 +30,9 @@ HANDSHAKES_MAX: Final = 1_000
 """TLS handshakes at a time; when there are more the oldest is given up."""
 KEEPALIVE: Final = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 10, "TCP_KEEPCNT": 3}
 """Seconds of silence before the kernel asks a peer whether it is there, seconds between questions, and how many stay
-without an answer before the connection ends. Without them the connections of a host that has lost its power count until
-`connections.max.idle.ms`, also for `max.connections.per.ip`. Apache Kafka asks too, after the two hours of the system.
+without an answer before the connection ends. Without them the idle connections of a host that has lost its power
+count until `connections.max.idle.ms`, also for `max.connections.per.ip`. Where an answer is on its way the kernel does
+not ask, and sends it again for some 15 minutes. Apache Kafka has it ask too, after the two hours of the system.
 """
 RETRY_SECONDS: Final = 1.0
 """After an error of accept(2) that is not the peer's: most likely there are no more descriptors."""

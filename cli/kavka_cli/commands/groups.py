@@ -98,7 +98,7 @@ def group_rows(found: Groups) -> Iterator[list[str]]:
     has_shares = any(group.is_share for group in found.groups.values())
     yield ["GROUP", "TYPE", "STATE", "MEMBERS", "TOPICS", "LAG", *(SHARE_COLUMNS if has_shares else ())]
     for name, group in found.groups.items():
-        topics = {topic for topic, _ in group.committed}
+        topics = {topic for topic, _ in group.partitions}
         members = units.UNKNOWN if group.members is None else str(len(group.members))
         lag = units.exact(group.total_lag(found.ends))
         shared = _share_cells(found.figures(name)) if group.is_share else [""] * len(SHARE_COLUMNS)
@@ -116,10 +116,10 @@ def partition_rows(found: Groups) -> Iterator[list[str]]:
     kinds = {"START" if group.is_share else "COMMITTED" for group in found.groups.values()}
     yield ["GROUP", "TOPIC", "PARTITION", " OR ".join(sorted(kinds)), "END", "LAG"]
     for name, group in found.groups.items():
-        for (topic, index), offset in sorted(group.committed.items()):
+        for topic, index in group.partitions:
             key = topic, index
-            end = units.exact(found.ends.get(key))
-            yield [name, topic, str(index), units.exact(offset), end, units.exact(group.lag(key, found.ends))]
+            offset, end = units.exact(group.committed.get(key)), units.exact(found.ends.get(key))
+            yield [name, topic, str(index), offset, end, units.exact(group.lag(key, found.ends))]
 
 
 def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
@@ -144,11 +144,11 @@ def as_documents(found: Groups) -> Iterator[dict[str, Any]]:
                 {
                     "topic": topic,
                     "partition": index,
-                    "startOffset" if group.is_share else "committedOffset": offset,
+                    "startOffset" if group.is_share else "committedOffset": group.committed.get((topic, index)),
                     "endOffset": found.ends.get((topic, index)),
                     "lag": group.lag((topic, index), found.ends),
                 }
-                for (topic, index), offset in sorted(group.committed.items())
+                for topic, index in group.partitions
             ],
         }
 
@@ -166,8 +166,8 @@ def _groups(target: Target, names: set[str]) -> Groups:
     client = Onlooker(target.bootstrap, target.security)
     try:
         groups = groups_of(client, names)
-        committed = {key for group in groups.values() for key in group.committed}
-        wanted = [partition for partition in client.members().partitions if partition.key in committed]
+        known = {key for group in groups.values() for key in group.partitions}
+        wanted = [partition for partition in client.members().partitions if partition.key in known]
         pages = read_pages(target.urls) if any(group.is_share for group in groups.values()) else {}
         return Groups(groups, client.ends(wanted), shares_of(pages.values()))
     finally:

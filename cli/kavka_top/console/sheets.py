@@ -224,14 +224,14 @@ def readers(history: History, topic: str) -> Sheet:
     """The sheet of the groups that have committed offsets of a topic."""
     groups = history.now.groups
     found = ((name, _part(group, topic)) for name, group in (groups or {}).items())
-    rows = tuple(_reader_row(history.now, name, group) for name, group in found if group.committed)
+    rows = tuple(_reader_row(history.now, name, group) for name, group in found if group.partitions)
     note = "this cluster does not tell its groups" if groups is None else ""
     return Sheet("readers", READERS, rows, 3, note)
 
 
 def _part(group: Group, topic: str) -> Group:
     """The group with what it has committed of a topic alone."""
-    return group.part([key for key in group.committed if key[0] == topic])
+    return group.part([key for key in group.partitions if key[0] == topic])
 
 
 def _reader_row(look: Look, name: str, group: Group) -> Row:
@@ -260,15 +260,15 @@ def offsets(history: History, name: str) -> Sheet:
     """The sheet of the partitions that a group has committed offsets of."""
     group = (history.now.groups or {}).get(name)
     before = (history.before.groups or {}).get(name) if history.before is not None else None
-    keys = sorted(group.committed) if group is not None else []
+    keys = group.partitions if group is not None else []
     rows = [_offset_row(history, key, group, before) for key in keys if group is not None]
     return Sheet("offsets", OFFSETS, tuple(rows), 4)
 
 
 def _offset_row(history: History, key: tuple[str, int], group: Group, before: Group | None) -> Row:
-    offset, end = group.committed[key], (history.now.ends or {}).get(key)
+    offset, end = group.committed.get(key), (history.now.ends or {}).get(key)
     behind, growth = group.lag(key, history.now.ends or {}), None
-    if before is not None and history.before is not None and key in before.committed:
+    if before is not None and history.before is not None and key in before.partitions:
         behind_then = before.lag(key, history.before.ends or {})
         if behind is not None and behind_then is not None and history.seconds:
             growth = (behind - behind_then) / history.seconds

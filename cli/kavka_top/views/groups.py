@@ -48,7 +48,7 @@ def _row(history: History, name: str, group: Group) -> Row:
             Cell(group.state, group.state, TONES.get(group.state, Tone.NEAR)) if group.state else UNTOLD,
             Cell(group.kind, group.kind),
             cells.number(len(group.members)) if group.members is not None else UNTOLD,
-            Cell(topics := " ".join(sorted({units.printable(topic) for topic, _ in group.committed})), topics),
+            Cell(topics := " ".join(sorted({units.printable(topic) for topic, _ in group.partitions})), topics),
             cells.number(_commits(history, name), awaited=history.before is None),
             cells.number(behind),
             _growing(growth, awaited=history.before is None and behind is not None),

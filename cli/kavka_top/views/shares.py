@@ -42,7 +42,7 @@ def _pairs(look: Look) -> set[Pair]:
     found: set[Pair] = set()
     for name, group in (look.groups or {}).items():
         if group.is_share:
-            topics = {topic for topic, _ in group.committed}
+            topics = {topic for topic, _ in group.partitions}
             found |= {(name, topic) for topic in topics or (set() if name in told else {""})}
     return found
 
@@ -75,7 +75,8 @@ def lag(look: Look | None, pair: Pair) -> int | None:
     group: Group | None = (look.groups or {}).get(pair[0]) if look is not None else None
     if group is None:
         return None
-    return group.part([key for key in group.committed if key[0] == pair[1]]).total_lag({})
+    assert look is not None
+    return group.part([key for key in group.partitions if key[0] == pair[1]]).total_lag(look.ends or {})
 
 
 def _redelivered(history: History, pair: Pair) -> Cell:

@@ -78,14 +78,15 @@ class Partition:
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group that commits offsets. `members` is None where it does not tell them. Of a share group `committed` are its
-    start offsets, and `lags` its records there that are yet to be read; of other groups `lags` is None.
+    start offsets, and `lags` its records there that are yet to be read, None where that is not known; of other groups
+    `lags` is None.
     """
 
     name: str
     state: str
     members: int | None
     committed: Mapping[PartitionKey, int] = field(default_factory=dict)
-    lags: Mapping[PartitionKey, int] | None = None
+    lags: Mapping[PartitionKey, int | None] | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -26,7 +26,7 @@ def judged(seen: Examined) -> Iterator[Finding]:
 
 def _lag(group: Group, partitions: dict[PartitionKey, Partition]) -> int:
     if group.lags is not None:
-        return sum(group.lags.values())
+        return sum(lag for lag in group.lags.values() if lag is not None)
     ends = {key: partitions[key].end for key in group.committed if key in partitions}
     return sum(max(0, end - group.committed[key]) for key, end in ends.items() if end is not None)
 

@@ -46,15 +46,21 @@ class Members:
 @dataclass(frozen=True, slots=True)
 class Group:
     """A group that reads. `members` is None where the coordinator does not tell them, as DescribeGroups does not tell
-    those of KIP-848. Of a share group `committed` are the start offsets, and `lags` what its coordinator counts: some
-    records behind the start are done. `lags` is None of other groups, and where the coordinator refuses.
+    those of KIP-848. Of a share group `committed` are the start offsets that are known, and `lags` what its coordinator
+    counts in each partition, as some records behind the start are done; None where it does not know. `lags` is None of
+    other groups, and where the coordinator refuses.
     """
 
     state: str
     kind: str
     members: tuple[tuple[str, str], ...] | None  # client id and host
     committed: Mapping[tuple[str, int], int]
-    lags: Mapping[tuple[str, int], int] | None = None
+    lags: Mapping[tuple[str, int], int | None] | None = None
+
+    @property
+    def partitions(self) -> list[tuple[str, int]]:
+        """The partitions that the group has offsets of, in order."""
+        return sorted(self.committed if self.lags is None else self.lags)
 
     @property
     def is_share(self) -> bool:
@@ -63,21 +69,23 @@ class Group:
     def lag(self, key: tuple[str, int], ends: Ends) -> int | None:
         """Return the records of a partition that the group is yet to read; None where that is not known."""
         if self.is_share:
-            return None if self.lags is None else self.lags.get(key)
+            lag = None if self.lags is None else self.lags.get(key)
+            return 0 if lag is None and ends.get(key) == 0 else lag  # there never was a record
         return max(0, ends[key] - self.committed[key]) if key in ends else None
 
     def total_lag(self, ends: Ends) -> int | None:
         """Return the lag over all partitions; None where that of one is not known."""
         if self.is_share and self.lags is None:
             return None
-        lags = [self.lag(key, ends) for key in self.committed]
+        lags = [self.lag(key, ends) for key in self.partitions]
         known = [lag for lag in lags if lag is not None]
         return sum(known) if len(known) == len(lags) else None
 
     def part(self, keys: Container[tuple[str, int]]) -> "Group":
         """Return the group as it reads these partitions alone."""
         committed = {key: offset for key, offset in self.committed.items() if key in keys}
-        return replace(self, committed=committed)
+        lags = None if self.lags is None else {key: lag for key, lag in self.lags.items() if key in keys}
+        return replace(self, committed=committed, lags=lags)
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,7 +15,7 @@ from kafka.protocol.metadata import FindCoordinatorRequest
 
 SCHEMAS: Final = f"{__package__}.schemas"
 GROUPS_AT_ONCE: Final = 500
-"""Groups in one request: a broker of Kavka takes requests of up to 256 KiB."""
+"""Groups in one request, whose answer has all their members and partitions."""
 GROUP_KEY: Final = 0
 UNKNOWN_THERE: Final = (kafka.errors.IncompatibleBrokerVersion, kafka.errors.UnsupportedVersionError)
 """The errors of brokers that do not know the request. Such a broker has no share groups to describe."""
@@ -42,14 +42,14 @@ class DescribeShareGroupOffsetsResponse(ApiMessage, load_json=SCHEMAS):  # type:
 
 @dataclass(slots=True)
 class ShareGroup:
-    """A share group as its coordinator describes it; None where the coordinator refuses. `lags` lacks a partition whose
-    lag is not known; Kafka before 4.2 tells none.
+    """A share group as its coordinator describes it; None where the coordinator refuses. `lags` has each partition of
+    the group, with None where its lag is not known; Kafka before 4.2 tells none.
     """
 
     state: str | None = None
     members: tuple[tuple[str, str], ...] | None = None  # client id and host
     starts: Mapping[PartitionKey, int] | None = None
-    lags: dict[PartitionKey, int] = field(default_factory=dict)
+    lags: dict[PartitionKey, int | None] = field(default_factory=dict)
 
 
 def describe_share_groups(send: Send, names: Sequence[str]) -> dict[str, ShareGroup]:
@@ -87,12 +87,12 @@ def _read_offsets(answer: Any, found: Mapping[str, ShareGroup]) -> None:
     for told in _without_errors(answer.groups):
         group, starts = found[told.group_id], dict[PartitionKey, int]()
         for topic in told.topics:
-            for partition in _without_errors(topic.partitions):
+            for partition in topic.partitions:
                 key = topic.topic_name, partition.partition_index
-                if partition.start_offset >= 0:
+                is_told = not partition.error_code
+                group.lags[key] = partition.lag if is_told and partition.lag >= 0 else None
+                if is_told and partition.start_offset >= 0:
                     starts[key] = partition.start_offset
-                    if partition.lag >= 0:
-                        group.lags[key] = partition.lag
         group.starts = starts
 
 

@@ -155,7 +155,7 @@ def test_a_producer_without_a_coordinator_hangs_once_no_timeout_can_be_that_long
 
 
 def test_a_share_group_lags_as_its_coordinator_says_and_is_never_out_of_range() -> None:
-    idle = Group("shared", "Empty", 0, {ORDERS: 10}, {ORDERS: 0})
+    idle = Group("shared", "Empty", 0, {ORDERS: 10}, {ORDERS: 0, ("orders", 1): None})
     assert codes(with_group(idle)) == set()
     (found,) = judge(with_group(replace(idle, lags={ORDERS: 7})))
     assert (found.code, found.evidence) == ("group-without-members", "shared (lag 7)")

@@ -96,7 +96,10 @@ def test_a_share_group_is_described_by_its_own_coordinator() -> None:
     assert found == {
         "lost": ShareGroup(),
         "mails": ShareGroup(
-            "Stable", (("mailer", "10.0.0.1"),), {("orders", 0): 40, ("orders", 1): 50}, {("orders", 0): 7}
+            "Stable",
+            (("mailer", "10.0.0.1"),),
+            {("orders", 0): 40, ("orders", 1): 50},
+            {("orders", 0): 7, ("orders", 1): None, ("orders", 2): None, ("orders", 3): None},
         ),
         "secret": ShareGroup(),
     }

@@ -123,7 +123,7 @@ def test_the_lag_of_a_group_and_whether_it_grows() -> None:
     assert (row["LAG"], row["MEMBERS"]) == ("not told", "not told")
 
 
-MAILS = Group("Stable", "Share", (("mailer", "h"),), {("orders", 0): 5, ("orders", 1): 5}, {("orders", 0): 3})
+MAILS = Group("Stable", "Share", (("mailer", "h"),), {("orders", 0): 5}, {("orders", 0): 3, ("orders", 1): None})
 
 
 def test_the_lag_of_a_share_group_is_what_its_coordinator_counts() -> None:
@@ -132,7 +132,9 @@ def test_the_lag_of_a_share_group_is_what_its_coordinator_counts() -> None:
     assert table(VIEWS["groups"](history(*looks)))["mails"]["LAG"] == "7"
     assert table(VIEWS["shares"](history(*looks)))["mails\0orders"]["LAG"] == "7"
     partly = look(14.0, groups={"mails": MAILS}, ends={})
-    assert table(VIEWS["groups"](history(partly)))["mails"]["LAG"] == "not told"
+    assert table(VIEWS["groups"](history(partly)))["mails"]["LAG"] == "not told", "a part is not the whole"
+    empty = look(14.0, groups={"mails": MAILS}, ends={("orders", 1): 0})
+    assert table(VIEWS["shares"](history(empty)))["mails\0orders"]["LAG"] == "3", "where no record ever was none waits"
     refused = look(14.0, groups={"mails": Group("Stable", "share", None, {})}, ends={})
     assert table(VIEWS["groups"](history(refused)))["mails"]["LAG"] == "not told", "it is not 0"
 
@@ -159,7 +161,7 @@ def test_without_pages_a_share_group_has_its_lag_and_the_rest_is_not_told() -> N
     told = look(
         10.0,
         groups={
-            "mails": replace(MAILS, lags=dict.fromkeys(MAILS.committed, 2)),
+            "mails": replace(MAILS, lags={("orders", 0): 2, ("orders", 1): 2}),
             "new": Group("Empty", "share", (), {}, {}),
         },
     )
