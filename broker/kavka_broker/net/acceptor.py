@@ -226,7 +226,7 @@ class SocketAcceptor:
 
 
 def keep_alive(accepted: socket.socket) -> None:
-    """Have the kernel find out when the peer's host is gone. A peer that has left already is found by the next read."""
+    """Have the kernel find out when the peer's host is away. A peer that has left already is found by the next read."""
     with suppress(OSError):
         accepted.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
         for name, value in KEEPALIVE.items():

@@ -1,8 +1,8 @@
 """Holds a snapshot of producers that does not say whose it is, as Apache Kafka writes them, against the batches.
 
 A snapshot that has come from another log makes a broker take a batch that is sent again for a new one, or refuse a new
-one. The batches just before the snapshot say of their producers what it should, and where its newest batch is said to
-be, there has to be that batch. What lies further back is not read: the check may run on the loop.
+one. The batches just before the snapshot say of their producers what it should, and where it
+places its newest batch, there has to be that batch. What lies further back is not read: the check may run on the loop.
 
 A batch that is not there contradicts nothing: compaction takes those of producers that are forgotten. Nor does a
 producer that is missing, if it may have been forgotten when the snapshot was written.

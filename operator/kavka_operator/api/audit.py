@@ -274,7 +274,7 @@ class AuditAnswer(Model):
 
 
 class AuditSummary(Model):
-    """A run's last message: no names, so that whoever sees the cluster may see it."""
+    """A run's last message: no names, so that all users who see the cluster may see it."""
 
     time: Moment = Field(description="When it was written.")
     answers: ListOf[AuditAnswer] = Field(

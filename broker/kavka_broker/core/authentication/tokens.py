@@ -90,7 +90,7 @@ class TokenJudge:
         return _object(body, "claims")
 
     def named(self, claims: dict[str, Any], now: float) -> Named:
-        """Return whom claims name, at a time in seconds since 1970. Raises TokenError where they let nobody in."""
+        """Return whom claims name, at a time in seconds since 1970. Raises TokenError where they do not hold."""
         settings, skew = self.settings, self.settings.skew_seconds
         expires, issued, begins = (_seconds(claims, name) for name in ("exp", "iat", "nbf"))
         if expires is None or issued is None:

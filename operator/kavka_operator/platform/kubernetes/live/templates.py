@@ -1,7 +1,7 @@
 """Waits for the controller of StatefulSets to hear of a template.
 
 It works from a copy of what the API server has. A pod that is deleted before that copy has the new template is made
-again of the old one, and nobody would notice until the next look.
+again of the old one, which the operator would not notice until the next look.
 """
 
 import asyncio
