@@ -14,7 +14,7 @@ Versions: flexible from 5; topic ids in the answer from 7.
 """
 
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from typing import Final
 
@@ -52,6 +52,8 @@ STRICT_FROM_VERSION = 6
 PARTITIONS_PER_TURN = 50
 ANSWERS_PER_TURN = 50
 NAMES_PER_TURN = 200
+WAITS_FROM_TOPICS: Final = 100
+"""An answer with the configs of so many topics, some 100 KB, waits for room among long answers."""
 PARTITIONS_AT_ONCE_MAX: Final = 200
 """Partitions of a topic that the loop decides, appends and replays at once: three milliseconds."""
 CONFIGS_MAX: Final = 1_000
@@ -69,11 +71,39 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
     topics: list[CreatableTopicResult] = []
     async for refused_ones in broker.slices.in_turns(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
-    places = layers(broker)
-    answers = list(zip(wanted, results, strict=True))
+    if len(wanted) >= WAITS_FROM_TOPICS and client.version >= DETAILS_FROM_VERSION and _may_wait(client):
+        client.making = await broker.answers.turn(client.turns_name)
+    details, answers = Details(layers(broker)), list(zip(wanted, results, strict=True))
     async for some in broker.slices.in_turns(answers, ANSWERS_PER_TURN):
-        topics += [answer_of(asked, result, places, client.version) for asked, result in some]
+        topics += [answer_of(asked, result, details, client.version) for asked, result in some]
     return CreateTopicsResponse(topics=topics)
+
+
+def _may_wait(client: Client) -> bool:
+    """Whether the answer leaves by the connection of the client, which gives its place among long answers back."""
+    return client.peer is not None and not client.peer.is_enveloped
+
+
+class Details:
+    """The configs of topics as they will hold; topics without any of their own share one list."""
+
+    def __init__(self, layers: Layers) -> None:
+        self._layers = layers
+        self._standard: list[CreatableTopicConfigs] | None = None
+
+    def of(self, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        """Describe the configs of a topic that sets these."""
+        if configs:
+            return self._described(configs)
+        if self._standard is None:
+            self._standard = self._described(configs)
+        return self._standard
+
+    def _described(self, configs: Mapping[str, str]) -> list[CreatableTopicConfigs]:
+        return [
+            CreatableTopicConfigs(config.name, config.value, config.read_only, config.source, config.sensitive)
+            for config in describe_topic(configs, self._layers)
+        ]
 
 
 def is_for_node(wanted: Sequence[CreatableTopic], client: Client) -> bool:
@@ -205,25 +235,22 @@ def command(topic: CreatableTopic, topic_id: bytes) -> CreateTopic:
     )
 
 
-def answer_of(asked: CreatableTopic, result: Result, places: Layers, version: int) -> CreatableTopicResult:
+def answer_of(asked: CreatableTopic, result: Result, details: Details, version: int) -> CreatableTopicResult:
     match result:
         case BrokerError():
             return refused(asked.name, result)
         case Created():
-            return made(result, places, version)
+            return made(result, details, version)
     return result
 
 
-def made(topic: Created, places: Layers, version: int) -> CreatableTopicResult:
+def made(topic: Created, details: Details, version: int) -> CreatableTopicResult:
     result = CreatableTopicResult(topic.name, topic.topic_id, error_message=None)
     if version < DETAILS_FROM_VERSION:
         return result
     result.num_partitions = topic.partitions
     result.replication_factor = topic.replication_factor
-    result.configs = [
-        CreatableTopicConfigs(config.name, config.value, config.read_only, config.source, config.sensitive)
-        for config in describe_topic(topic.configs, places)
-    ]
+    result.configs = details.of(topic.configs)
     return result
 
 

@@ -44,13 +44,13 @@ NAMES_PER_COST = 4  # that are sorted
 async def consumer_group_describe(
     request: ConsumerGroupDescribeRequest, broker: Broker, client: Client
 ) -> ConsumerGroupDescribeResponse:
-    del client
     groups = await describe_all(
         request,
         DescribedGroup,
         lambda shard: shard.consumers,
         partial(description_of, broker=broker),
         broker,
+        client,
         is_served=is_served(broker.config, broker.metadata),
     )
     return ConsumerGroupDescribeResponse(groups=groups)

@@ -41,13 +41,13 @@ NAMES_PER_COST = 4  # that are sorted
 async def share_group_describe(
     request: ShareGroupDescribeRequest, broker: Broker, client: Client
 ) -> ShareGroupDescribeResponse:
-    del client
     groups = await describe_all(
         request,
         DescribedGroup,
         lambda shard: shard.shares,
         partial(description_of, broker=broker),
         broker,
+        client,
         is_served=is_served(broker.metadata),
     )
     return ShareGroupDescribeResponse(groups=groups)

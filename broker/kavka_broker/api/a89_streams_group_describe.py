@@ -41,13 +41,13 @@ NAMES_PER_COST = 4  # that are sorted
 async def streams_group_describe(
     request: StreamsGroupDescribeRequest, broker: Broker, client: Client
 ) -> StreamsGroupDescribeResponse:
-    del client
     groups = await describe_all(
         request,
         DescribedGroup,
         lambda shard: shard.streams,
         description_of,
         broker,
+        client,
         is_served=is_served(broker.config, broker.metadata),
     )
     return StreamsGroupDescribeResponse(groups=groups)

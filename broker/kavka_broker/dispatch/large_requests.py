@@ -82,7 +82,7 @@ def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Ans
     if client.making is None and api.lists is not None and (client.size_bytes > WHOLE_BYTES_MAX or api.lists(request)):
         if broker.answers.is_full:
             return _handle_in_turn(request, api, broker, client)
-        client.making = broker.answers.begin(client.turns_name)
+        client.making = broker.answers.place(client.turns_name)
     if api.once:
         if client.size_bytes > AT_ONCE_BYTES_MAX:
             return _handle_distinct(request, api, broker, client)

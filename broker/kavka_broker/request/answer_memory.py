@@ -9,7 +9,9 @@ turns out short has a place for as long as it is served: only others like it wai
                              and names all that it asks for
     Metadata of all topics   before the answer is made, where there are many; its parts are shared with the image
     a leader's JoinGroup     before its answer, with what all members sent, is written
-    others                   count while their answer is written, and do not wait: it is as long as the request
+    CreateTopics 5           before the answer, with all configs of each topic, is made, where it names many
+    others                   count while their answer is written, and neither wait nor have a place: it is as long as
+                             the request, or as what one member of a group has sent
     Produce and Fetch        have none, for the same reason, or are bounded by their sessions
 
 What was written counts until the socket has taken it, also while answers before it are awaited. Where there is no room,
@@ -17,8 +19,10 @@ clients lose their connections that have not taken what they asked for in `TAKIN
 that takes little at a time must not stop everybody.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
+from heapq import nlargest
 from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
@@ -35,6 +39,9 @@ ANSWER_BYTES_MAX: Final = 100_000_000
 """An answer that is made part by part ends here, as librdkafka's `receive.message.max.bytes` does by default."""
 TAKING_MS: Final = 5_000
 LOOK_MS: Final = 1_000
+CLOSED_AT_ONCE_MAX: Final = 200
+"""Connections that are closed in one step, which takes some three milliseconds."""
+SOON_MS: Final = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,14 +59,17 @@ BOUNDS: Final = AnswerBounds()
 
 
 class Making:
-    """An answer that is being made, and then waits behind others of its connection until it is sent."""
+    """An answer that is being made, and then waits behind others of its connection until it is sent. One that has not
+    waited for a place has none, and takes none from those that wait.
+    """
 
-    __slots__ = ("_flow", "_has_place", "_memory", "size_bytes")
+    __slots__ = ("_flow", "_has_place", "_is_made", "_memory", "_waits_for_places", "size_bytes")
 
-    def __init__(self, memory: "AnswerMemory", flow: Flow[Turn]) -> None:
+    def __init__(self, memory: "AnswerMemory", flow: Flow[Turn], *, has_place: bool) -> None:
         self._memory = memory
         self._flow = flow
-        self._has_place = True
+        self._has_place = self._waits_for_places = has_place
+        self._is_made = False
         self.size_bytes = 0  # of its parts that are encoded, and then of the whole
 
     def grow(self, size_bytes: int) -> None:
@@ -71,22 +81,43 @@ class Making:
         if self.size_bytes > (bytes_max := self._memory.bounds.answer_bytes_max):
             raise ProtocolViolation(f"an answer of more than {bytes_max} bytes: ask for less at a time")
 
+    @contextmanager
+    def resting(self) -> Iterator[None]:
+        """Give the place to others while the answer waits for anything but the loop. Its bytes count on, and it goes on
+        without another wait: those that wait for room may have to wait for its bytes.
+        """
+        self._leave_place()
+        try:
+            yield
+        finally:
+            if self._waits_for_places and not self._is_made:
+                self._has_place = True
+                self._memory.making_count += 1
+
     def made(self, size_bytes: int) -> None:
         """Give the place back, as the answer is written: it has so many bytes, for which its client is charged."""
-        assert self._has_place, "an answer is written once"
-        self._has_place = False
+        assert not self._is_made, "an answer is written once"
         self._memory.take(size_bytes - self.size_bytes)
         self.size_bytes = size_bytes
-        self._memory.made(self._flow, size_bytes)
+        self._leave()
 
     def end(self) -> None:
         """Give everything back: the answer is on its way, or its connection has ended."""
-        if self._has_place:
-            self._has_place = False
-            self._memory.made(self._flow, self.size_bytes)
+        if not self._is_made:
+            self._leave()
         size_bytes, self.size_bytes = self.size_bytes, 0
         if size_bytes:
             self._memory.give_back(size_bytes)
+
+    def _leave(self) -> None:
+        self._is_made = True
+        self._memory.made(self._flow, self.size_bytes)
+        self._leave_place()
+
+    def _leave_place(self) -> None:
+        if self._has_place:
+            self._has_place = False
+            self._memory.give_place()
 
 
 class Held:
@@ -157,47 +188,52 @@ class AnswerMemory:
         return self.making_count >= self.bounds.making_max or self.used_bytes >= self.bounds.bytes_max
 
     def begin(self, client: tuple[str, str]) -> Making:
-        """Count an answer that is being made, whether there is room or not. `client` is the one of the connection's
-        turns: by the names of requests it could be another each time.
+        """Count the bytes of an answer that is made without a place. `client` is the one of the connection's turns: by
+        the names of requests it could be another each time.
         """
+        return Making(self, self._queue.join(*client), has_place=False)
+
+    def place(self, client: tuple[str, str]) -> Making:
+        """Begin an answer in a place, where there is room."""
+        assert not self.is_full
         self.making_count += 1
-        return Making(self, self._queue.join(*client))
+        return Making(self, self._queue.join(*client), has_place=True)
 
     async def turn(self, client: tuple[str, str]) -> Making:
         """Wait for room, and begin. Clients have it in turn."""
         flow = self._queue.join(*client)
         try:
             if self.is_full or len(self._queue):
-                await wait_for_turn(self._queue, flow, self._give_place)
+                await wait_for_turn(self._queue, flow, self.give_place)
             else:
                 self.making_count += 1
         except BaseException:
             self._queue.leave(flow)
             raise
-        return Making(self, flow)
+        return Making(self, flow, has_place=True)
 
     def held(self, close: Callable[[str], None]) -> Held:
         """Return the count of a connection that `close` closes, with a reason."""
         return Held(self, close)
 
     def made(self, flow: Flow[Turn], size_bytes: int) -> None:
-        """Give a place back, of an answer that has so many bytes."""
+        """Charge the client of an answer that is written for its bytes."""
         self._queue.charge(flow, size_bytes)
         self._queue.leave(flow)
-        self._give_place()
 
     def take(self, size_bytes: int) -> None:
         """Count bytes, whether there is room or not."""
         self.used_bytes += size_bytes
         if self.used_bytes >= self.bounds.bytes_max:
-            self._look_later()
+            self._look_later(self.bounds.look_ms)
 
     def give_back(self, size_bytes: int) -> None:
         """Count bytes that are not there any more, and let those begin for whom there is room."""
         self.used_bytes -= size_bytes
         self._pass_on()
 
-    def _give_place(self) -> None:
+    def give_place(self) -> None:
+        """Give a place back, and let those begin for whom there is room."""
         self.making_count -= 1
         self._pass_on()
 
@@ -205,26 +241,27 @@ class AnswerMemory:
         while not self.is_full and give_turn(self._queue):
             self.making_count += 1
 
-    def _look_later(self) -> None:
+    def _look_later(self, delay_ms: int) -> None:
         """Look after slow clients in a while, for as long as there is no room."""
         if self._look is None:
-            self._look = self._timers.after(self.bounds.look_ms, self.look)
+            self._look = self._timers.after(delay_ms, self.look)
 
     def look(self) -> None:
         """Close slow clients, if there is no room."""
         self._look = None
         if self.used_bytes >= self.bounds.bytes_max:
-            self._close_slow()
-            self._look_later()
+            has_more = self._close_slow()
+            self._look_later(SOON_MS if has_more else self.bounds.look_ms)
 
-    def _close_slow(self) -> None:
+    def _close_slow(self) -> bool:
         """Close connections that have not taken what they asked for in time, those with most first, as long as there
-        would be no room.
+        would be no room. Returns whether there are more than are closed in one step.
         """
         now_ms, left_bytes = self.now_ms, self.used_bytes
         slow = [held for held in self.holders if now_ms - held.since_ms >= self.bounds.taking_ms]
-        for held in sorted(slow, key=lambda held: -held.size_bytes):
+        for held in nlargest(CLOSED_AT_ONCE_MAX, slow, key=lambda held: held.size_bytes):
             if left_bytes < self.bounds.bytes_max:
-                return
+                return False
             left_bytes -= held.size_bytes
             held.close(now_ms)
+        return len(slow) > CLOSED_AT_ONCE_MAX

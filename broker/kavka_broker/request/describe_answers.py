@@ -1,13 +1,15 @@
 """Describes groups of the newer protocols, each once all that is said of it is committed."""
 
 from collections.abc import Callable
+from contextlib import nullcontext
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.coordinator.groups.group_table import Group, GroupTable
+from kavka_broker.coordinator.groups.transactional_offsets import Waiting
 from kavka_broker.loop.slices import Work
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.request.broker import Broker
+from kavka_broker.request.broker import Broker, Client
 
 __all__ = ["EVERY_OPERATION", "describe_all"]
 
@@ -40,15 +42,26 @@ async def describe_all(
     groups_of: Callable[[Shard], GroupTable[G]],
     description_of: Callable[[G], Work[D]],
     broker: Broker,
+    client: Client,
     *,
     is_served: bool,
 ) -> list[D]:
     """Describe the groups that a request names, each of which is among `groups_of` its shard; UNSUPPORTED_VERSION for
-    each where their protocol is not served. `kind` makes a described group of an error, a message and an id.
+    each where their protocol is not served. `kind` makes a described group of an error, a message and an id. Others do
+    not wait for what is not committed yet.
     """
     if not is_served:
         return [kind(ErrorCode.UNSUPPORTED_VERSION, None, group_id) for group_id in request.group_ids]
-    groups = [await _describe(kind, group_id, groups_of, description_of, broker) for group_id in request.group_ids]
+    groups, waiting = list[D](), list[tuple[int, Waiting]]()
+    for group_id in request.group_ids:
+        described, committed = await _describe(kind, group_id, groups_of, description_of, broker)
+        if committed is not None:
+            waiting.append((len(groups), committed))
+        groups.append(described)
+    with nullcontext() if client.making is None else client.making.resting():
+        for place, committed in waiting:
+            if error_code := await committed:
+                groups[place] = kind(error_code, None, request.group_ids[place])
     if request.include_authorized_operations:
         for group in groups:
             if not group.error_code:
@@ -62,14 +75,13 @@ async def _describe(
     groups_of: Callable[[Shard], GroupTable[G]],
     description_of: Callable[[G], Work[D]],
     broker: Broker,
-) -> D:
+) -> tuple[D, Waiting | None]:
+    """The group, and what tells whether all that is said of it is committed; None where it is."""
     if not group_id:
-        return kind(ErrorCode.INVALID_GROUP_ID)
+        return kind(ErrorCode.INVALID_GROUP_ID), None
     try:
         shard = broker.groups.shard(group_id)
         group, committed = groups_of(shard).existing(group_id), shard.log.when_settled()
     except BrokerError as error:
-        return kind(error.code, error.message or None, group_id)
-    described = await broker.slices.whole(description_of(group))
-    error_code = ErrorCode.NONE if committed is None else await committed
-    return described if error_code is ErrorCode.NONE else kind(error_code, None, group_id)
+        return kind(error.code, error.message or None, group_id), None
+    return await broker.slices.whole(description_of(group)), committed

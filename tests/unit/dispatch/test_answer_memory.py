@@ -3,7 +3,7 @@
 import asyncio
 import socket
 import tracemalloc
-from contextlib import suppress
+from contextlib import ExitStack, suppress
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -124,7 +124,7 @@ async def deaf(inside: InProcess) -> socket.socket:
 
 def connections(inside: InProcess) -> list[Connection]:
     """The connections of the broker's listeners."""
-    return [connection for listener in inside.server._addresses for connection in listener.connections]
+    return [connection for listener in inside.server.addresses for connection in listener.connections]
 
 
 def sent(inside: InProcess) -> int:
@@ -306,7 +306,7 @@ def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path) -> None:
         async with running(tmp_path) as inside:
             client, answers = await filled(inside), inside.broker.answers
             answers.bounds = AnswerBounds(making_max=1)
-            making = answers.begin(("u", "c"))
+            making = answers.place(("u", "c"))
             for _ in range(3):
                 leaver = await inside.connect()
                 leaver.send(ListGroupsRequest(), VERSION)
@@ -320,6 +320,55 @@ def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path) -> None:
             assert not answers.is_full
 
     asyncio.run(scenario())
+
+
+def test_what_does_not_wait_takes_no_place_from_those_that_do() -> None:
+    """Members of groups that asked for their assignments again and again kept every list waiting."""
+
+    async def scenario() -> None:
+        memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # there is room all the time
+        others = [memory.begin(("member", "")) for _ in range(2 * answer_memory.MAKING_MAX)]
+        assert not memory.is_full
+        making = await memory.turn(("admin", ""))
+        for each in (*others, making):
+            each.made(100)
+            each.end()
+        assert (memory.making_count, memory.used_bytes, memory.waiting_count) == (0, 0, 0)
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["goes on", "its connection ends"])
+def test_an_answer_that_waits_for_something_else_gives_its_place_to_others(leaves: bool) -> None:
+    async def scenario() -> None:
+        memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # there is room all the time
+        resting = [memory.place(("monitor", "")) for _ in range(answer_memory.MAKING_MAX)]
+        assert memory.is_full
+        with ExitStack() as stack:
+            for making in resting:
+                stack.enter_context(making.resting())
+            (await memory.turn(("admin", ""))).end()
+            if leaves:
+                for making in resting:
+                    making.end()
+        assert memory.making_count == (0 if leaves else len(resting))
+        for making in resting:
+            making.end()
+        assert memory.making_count == 0
+
+    asyncio.run(scenario())
+
+
+def test_very_many_slow_clients_are_closed_a_few_in_a_step() -> None:
+    clock, closed = Clock(), list[str]()
+    memory = answer_memory.AnswerMemory(clock, Unset(), AnswerBounds(bytes_max=1))  # type: ignore[arg-type]
+    for _ in range(500):
+        memory.held(closed.append).grow(10)
+    clock.now_ms = answer_memory.TAKING_MS
+    memory.look()
+    assert len(closed) == 200
+    memory.look()
+    assert len(closed) == 400
 
 
 def test_clients_have_room_in_turn() -> None:

@@ -93,6 +93,8 @@ class Hosted:
     _looked_at: Known = field(default_factory=Known)
     _taken: set[int] = field(default_factory=set)
     """The nodes that were taken down since the last look."""
+    _redrawn: dict[tuple[int, str], str] = field(default_factory=dict)
+    """Ids of volumes in the place of lost ones, which a template was told and no claim has yet."""
     _budgets: Budgets = field(init=False)
     _podless: Podless = field(init=False)
     _rehearsal: Rehearsal = field(init=False)
@@ -360,11 +362,12 @@ class Hosted:
         """Give a node empty volumes in the place of those that are gone, with ids that nobody has had.
 
         The template is told first, and keeps everything else: no pod may format the new volume by the id of the old.
-        Where that is not sure yet, it is tried again at the next look.
+        Where that is not sure yet, it is tried again at the next look, with the same ids: other ones would make another
+        template, of which nobody has heard either.
         """
         number = layout.node.id
         live = self._known.sets[number]
-        drawn = {name: self.draw() for name in lost}
+        drawn = {name: self._redrawn.setdefault((number, name), self.draw()) for name in lost}
         kept = self._identity(layout)
         mounted = claims_of(live["spec"]["template"]["spec"])
         ids = {name: drawn.get(name) or kept.directories[name] for name in mounted}
@@ -377,6 +380,7 @@ class Hosted:
             self._delete(seen)
         for name, directory_id in drawn.items():
             self._claim(layout, name, manifests.kept_of(kept.cluster_id, directory_id, self._known.initial))
+            del self._redrawn[number, name]
 
     def _take_down(self, number: int) -> None:
         """Delete the StatefulSet of a node, whose pod goes with it, or the pod that one has left behind."""
