@@ -187,7 +187,7 @@ class Connection(asyncio.BufferedProtocol):
 
     def _leave(self) -> None:
         """Close behind a client that has left. What it has not taken of its answers it will not take: a transport that
-        is closed while it holds something waits for ever.
+        is closed while it holds something waits forever.
         """
         if self._transport.get_write_buffer_size():
             self._transport.abort()
@@ -291,8 +291,8 @@ class Connection(asyncio.BufferedProtocol):
 
     def _begin_all(self) -> None:
         turns, outbox = self._turns, self.outbox
-        if not self._has_turn and self._has_to_wait():
-            self._wait_for_turn()
+        if not self._has_turn and self._inbox.waiting_bytes and not self._may_begin() and not self._is_held_back():
+            self._wait_for_turn()  # others are to go first
             return
         outbox.gather()
         begun, began_ns, end_ns = 0, turns.now_ns(), turns.quantum_ns
@@ -315,10 +315,6 @@ class Connection(asyncio.BufferedProtocol):
             outbox.flush()
             self._dispatcher.sent()
             self._charge(began_ns)
-
-    def _has_to_wait(self) -> bool:
-        """Whether it might begin something, and others are to go first."""
-        return bool(self._inbox.waiting_bytes) and not self._may_begin() and not self._is_held_back()
 
     def _may_begin(self) -> bool:
         """Whether its client may have the loop now. A newcomer goes with the other connections of its client."""

@@ -128,7 +128,7 @@ def test_each_of_several_readers_keeps_what_it_was_given(tmp_path: Path) -> None
 
 @contextmanager
 def file_bytes_at_most(size: int) -> Iterator[None]:
-    """No file of this process may grow beyond it; a write up to there takes a part, as on a disk that is nearly full."""
+    """No file of this process may grow beyond it; one up to there takes a part, as on a disk that is nearly full."""
     soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
     resource.setrlimit(resource.RLIMIT_FSIZE, (size, hard))
     try:
