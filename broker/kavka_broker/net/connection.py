@@ -182,22 +182,13 @@ class Connection(asyncio.BufferedProtocol):
         self._has_ended = True
         if self._owes_a_begin():
             return True
-        self._leave()
+        self.outbox.end()
         return False
-
-    def _leave(self) -> None:
-        """Close behind a client that has left. What it has not taken of its answers it will not take: a transport that
-        is closed while it holds something waits forever.
-        """
-        if self._transport.get_write_buffer_size():
-            self._transport.abort()
-        else:
-            self._transport.close()
 
     def _owes_a_begin(self) -> bool:
         """Whether a request that was sent whole is yet to begin, and gets no answer: a producer that uses acks=0
-        may leave as soon as it has sent. A client that leaves before an answer wants none, nor the requests behind it;
-        nor does one that does not take what it has been sent.
+        may leave as soon as it has sent. A client that leaves before an answer wants none, nor the requests behind it,
+        and one that does not take its answers wants no more of them.
         """
         if self._transport.get_write_buffer_size():
             return False
@@ -278,7 +269,7 @@ class Connection(asyncio.BufferedProtocol):
         if self._inbox.is_starved:
             self._listener.limits.memory.wait(self._advance)
         if self._has_ended and not self._owes_a_begin():
-            self._leave()
+            self.outbox.end()
         else:
             self._read_or_pause()
 

@@ -114,6 +114,15 @@ class Outbox:
                 self._hand_over()
                 return
 
+    def end(self) -> None:
+        """Close the transport behind a client that has left. What it has not taken it will not take, and a transport
+        that is closed while it holds something never ends.
+        """
+        if self._transport.get_write_buffer_size():
+            self._transport.abort()
+        else:
+            self._transport.close()
+
     def clear(self) -> None:
         self._pieces.clear()
         self.waiting_bytes = 0

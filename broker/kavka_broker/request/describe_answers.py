@@ -76,7 +76,7 @@ async def _describe(
     description_of: Callable[[G], Work[D]],
     broker: Broker,
 ) -> tuple[D, Waiting | None]:
-    """The group, and what tells whether all that is said of it is committed; None where it is."""
+    """The group, and what tells whether all of its state is committed; None where that is."""
     if not group_id:
         return kind(ErrorCode.INVALID_GROUP_ID), None
     try:

@@ -363,7 +363,7 @@ class Hosted:
 
         The template is told first, and keeps everything else: no pod may format the new volume by the id of the old.
         Where that is not sure yet, it is tried again at the next look, with the same ids: other ones would make another
-        template, of which nobody has heard either.
+        template, of which the controller has not heard either.
         """
         number = layout.node.id
         live = self._known.sets[number]
