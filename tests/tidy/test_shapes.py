@@ -20,7 +20,7 @@ LARGE_CLASSES: Final = {
     "broker.py::BrokerConfig": 41,
     "client.py::KafkaClient": 32,
     "cluster_loop.py::ClusterLoop": 32,
-    "connection.py::Connection": 39,
+    "connection.py::Connection": 38,
     "durability.py::Durability": 28,
     "fetcher.py::Fetcher": 34,
     "node_workloads.py::Hosted": 36,

@@ -321,6 +321,8 @@ class Client:
     making: Making | None = None
     # The path of the arrays of its answer whose elements are encoded already.
     encoded: tuple[str, ...] = ()
+    # The error of a wait for a commit: a request that names many groups waits in vain once.
+    commit_error: ErrorCode = ErrorCode.NONE
     # Set by a gate: whether the client may describe the topic of this name; None where it may describe all.
     may_describe: Callable[[str], bool] | None = None
     may_create: Callable[[str], bool] | None = None  # likewise

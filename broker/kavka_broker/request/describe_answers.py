@@ -48,7 +48,7 @@ async def describe_all(
 ) -> list[D]:
     """Describe the groups that a request names, each of which is among `groups_of` its shard; UNSUPPORTED_VERSION for
     each where their protocol is not served. `kind` makes a described group of an error, a message and an id. Others do
-    not wait for what is not committed yet.
+    not wait for what is not committed yet; this request does, until it has been in vain once.
     """
     if not is_served:
         return [kind(ErrorCode.UNSUPPORTED_VERSION, None, group_id) for group_id in request.group_ids]
@@ -60,7 +60,10 @@ async def describe_all(
         groups.append(described)
     with nullcontext() if client.making is None else client.making.resting():
         for place, committed in waiting:
-            if error_code := await committed:
+            waits = committed.done() or not client.commit_error
+            error_code = await committed if waits else client.commit_error
+            if error_code:
+                client.commit_error = error_code
                 groups[place] = kind(error_code, None, request.group_ids[place])
     if request.include_authorized_operations:
         for group in groups:
