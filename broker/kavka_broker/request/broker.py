@@ -321,7 +321,7 @@ class Client:
     making: Making | None = None
     # The path of the arrays of its answer whose elements are encoded already.
     encoded: tuple[str, ...] = ()
-    # The error of a wait for a commit: a request that names many groups waits in vain once.
+    # The error of a commit that the request has waited for: it waits for no other one.
     commit_error: ErrorCode = ErrorCode.NONE
     # Set by a gate: whether the client may describe the topic of this name; None where it may describe all.
     may_describe: Callable[[str], bool] | None = None

@@ -48,7 +48,7 @@ async def describe_all(
 ) -> list[D]:
     """Describe the groups that a request names, each of which is among `groups_of` its shard; UNSUPPORTED_VERSION for
     each where their protocol is not served. `kind` makes a described group of an error, a message and an id. Others do
-    not wait for what is not committed yet; this request does, until it has been in vain once.
+    not wait for what is not committed yet; this request does, until a commit has failed.
     """
     if not is_served:
         return [kind(ErrorCode.UNSUPPORTED_VERSION, None, group_id) for group_id in request.group_ids]

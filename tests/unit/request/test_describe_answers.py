@@ -49,7 +49,7 @@ def described(groups: Groups, client: Client) -> asyncio.Task[list[DescribedGrou
     return asyncio.ensure_future(asked)
 
 
-def test_a_request_waits_in_vain_once_and_hears_of_what_is_committed() -> None:
+def test_a_request_waits_for_one_failed_commit_and_hears_of_the_others() -> None:
     """It waited for each of its groups in turn, some seconds for each."""
 
     async def scenario() -> None:
