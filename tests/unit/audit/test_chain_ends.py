@@ -87,3 +87,15 @@ def test_the_oldest_uncertain_ends_make_room_and_the_certain_one_stays(certain: 
         assert len(ends) <= ENDS_MAX
     kept = ENDS_MAX - len(certain)
     assert ends == (*certain, *map(end, range(2 * ENDS_MAX - kept, 2 * ENDS_MAX)))
+
+
+def test_what_may_have_come_behind_the_certain_end_stays_however_many_starts_follow() -> None:
+    """Its chain seemed to have entries that its node had not written: of nine starts in a row none had heard anything."""
+    certain, behind = end(1, is_certain=True), End("1-1", 9, HASH, is_certain=False)
+    ends = with_end((certain,), behind)
+    for number in range(2, 2 * ENDS_MAX):
+        ends = with_end(ends, end(number))
+        assert ends[:2] == (certain, behind)
+        assert len(ends) <= ENDS_MAX
+    assert ends[2:] == tuple(map(end, range(2 * ENDS_MAX - ENDS_MAX + 2, 2 * ENDS_MAX)))
+    assert ends_of(text_of(ends)) == ends

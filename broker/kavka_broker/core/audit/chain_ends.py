@@ -12,7 +12,9 @@ from collections.abc import Sequence
 from typing import Any, Final, NamedTuple
 
 ENDS_MAX: Final = 9
-"""Ends that are kept: a certain one, and those of eight starts in a row whose batches had no answer."""
+"""Ends that are kept: a certain one, what may have come behind it, and those of the last starts in a row whose batches
+had no answer.
+"""
 HASH_DIGITS: Final = 64
 DIGITS: Final = frozenset("0123456789abcdef")
 
@@ -27,13 +29,18 @@ class End(NamedTuple):
 
 
 def with_end(ends: Sequence[End], end: End) -> tuple[End, ...]:
-    """Return the ends with one more. One that is certain stands alone, as no other can be the last one then."""
+    """Return the ends with one more. One that is certain stands alone, as no other can be the last one then.
+
+    What may have come behind the certain one is never left out for want of room: its chain would seem to have entries
+    that nobody has written.
+    """
     if end.is_certain:
         return (end,)
     kept = [found for found in ends if found.is_certain or found.source != end.source]
-    certain = [found for found in kept if found.is_certain]
-    others = [found for found in kept if not found.is_certain]
-    return (*certain, *others[-(ENDS_MAX - 1 - len(certain)) :], end)
+    certain = {found.source for found in kept if found.is_certain}
+    first = [found for found in kept if found.source in certain]
+    others = [found for found in kept if found.source not in certain]
+    return (*first, *others[-(ENDS_MAX - 1 - len(first)) :], end)
 
 
 def text_of(ends: Sequence[End]) -> bytes:
