@@ -27,6 +27,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.consumer_group_describe_request import ConsumerGroupDescribeRequest
 from kavka_broker.protocol.messages.consumer_group_describe_response import DescribedGroup
 from kavka_broker.protocol.messages.metadata.partition_record import PartitionRecord
+from kavka_broker.request.broker import Client
 from tests.support.waiting import until
 from tests.unit.coordinator.fakes import World, commit, expire, offset, pacing, play
 
@@ -371,7 +372,7 @@ async def describe(world: World, group_id: str = "g", *, operations: bool = Fals
     metadata = SimpleNamespace(topics=world.topics, features=SimpleNamespace(level=lambda _: 1))
     config = {"group.coordinator.rebalance.protocols": ["consumer"]}
     broker: Any = SimpleNamespace(groups=groups, slices=Slices(), metadata=metadata, config=config)
-    client: Any = None
+    client = Client(1, "c", 7, "127.0.0.1", "PLAINTEXT")
     request = ConsumerGroupDescribeRequest([group_id], operations)
     (described,) = (await consumer_group_describe(request, broker, client)).groups
     return described
