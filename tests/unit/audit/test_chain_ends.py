@@ -90,7 +90,7 @@ def test_the_oldest_uncertain_ends_make_room_and_the_certain_one_stays(certain: 
 
 
 def test_what_may_have_come_behind_the_certain_end_stays_however_many_starts_follow() -> None:
-    """Its chain seemed to have entries that its node had not written: of nine starts in a row none had heard anything."""
+    """Its chain seemed to have entries that its node had not written, once nine starts in a row had no answer."""
     certain, behind = end(1, is_certain=True), End("1-1", 9, HASH, is_certain=False)
     ends = with_end((certain,), behind)
     for number in range(2, 2 * ENDS_MAX):

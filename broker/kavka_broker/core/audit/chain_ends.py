@@ -32,7 +32,7 @@ def with_end(ends: Sequence[End], end: End) -> tuple[End, ...]:
     """Return the ends with one more. One that is certain stands alone, as no other can be the last one then.
 
     What may have come behind the certain one is never left out for want of room: its chain would seem to have entries
-    that nobody has written.
+    that its node has not written.
     """
     if end.is_certain:
         return (end,)
