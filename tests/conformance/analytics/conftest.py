@@ -12,10 +12,12 @@ from typing import Any
 
 import pytest
 from confluent_kafka import Producer
+from confluent_kafka.admin import AdminClient
 
 from tests.conformance.security.test_audit import KEY
 from tests.support.servers import Server, start_kavka
 from tests.support.topics import create_topic
+from tests.support.waiting import until_outside
 
 PLANS = {
     "spark.sql.shuffle.partitions": "1",
@@ -77,8 +79,14 @@ def audited_broker(tmp_path: Path) -> Iterator[Server]:
     keys = {"kavka.audit.key.file": str(tmp_path / "audit.key"), "kavka.audit.interval.ms": "1000"}
     server = start_kavka(tmp_path / "broker", keys)
     create_topic(server, "orders")
+    until_outside(lambda: has_trail(server))  # a run that finds none ends
     yield server
     server.kill()
+
+
+def has_trail(server: Server) -> bool:
+    """Whether the broker has made the topic of its trail, which it does after the first interval."""
+    return "__audit_events" in AdminClient({"bootstrap.servers": server.bootstrap}).list_topics(timeout=60).topics
 
 
 def produce(server: Server, records: int) -> None:
