@@ -409,8 +409,9 @@ class QuotaEditor {
     this.said = make("p", {class: "note", id: "quota-said", role: "status"}, "Asking for the resource\u2026");
     this.look = make("button", {type: "submit", id: "quota-look"}, "Show the difference");
     this.apply = make("button", {type: "button", id: "quota-apply"}, "Apply this difference");
+    this.remove = make("button", {type: "button", id: "quota-delete"}, "Show its deletion");
     this.result = make("div", {id: "quota-result"});
-    this.buttons = make("div", {class: "pager"}, this.look, this.apply);
+    this.buttons = make("div", {class: "pager"}, this.look, this.apply, this.remove);
     this.form = make("form", {}, make("label", {for: "quota-text"}, "ClientQuota as YAML"), this.text, this.buttons);
     const resource = make("section", {class: "sheet", "aria-labelledby": "title-quota"},
       make("div", {class: "bar"}, make("h3", {id: "title-quota"}, "Resource")), this.said, this.form, this.result);
@@ -420,10 +421,11 @@ class QuotaEditor {
     this.section = make("div", {}, usage, resource);
     this.form.addEventListener("submit", event => { event.preventDefault(); this.compare(); });
     this.apply.addEventListener("click", () => this.change());
+    this.remove.addEventListener("click", () => this.compareDeletion());
     this.text.addEventListener("input", () => this.forget());
     this.form.hidden = this.usage.hidden = true;
     this.token = sessionStorage.getItem("token");
-    this.sum = null;
+    this.keep(null);
     this.forget();
   }
 
@@ -437,12 +439,19 @@ class QuotaEditor {
       : [make("p", {class: "note"}, "Not known: Kafka's API does not tell it, and no metrics page has told of this quota.")]));
   }
 
+  /** Keep the name of the resource that is stored: it can be deleted. */
+  keep(name) {
+    this.name = name;
+    this.remove.hidden = !name;
+  }
+
   tell(words, tone) { this.said.textContent = words; this.said.className = tone || "note"; }
 
   /** A text that was changed has no difference that was shown. */
   forget() {
-    this.sum = null;
+    this.asked = null;  // the change whose difference is shown
     this.apply.disabled = true;
+    this.apply.textContent = "Apply this difference";
     this.result.replaceChildren();
   }
 
@@ -457,6 +466,7 @@ class QuotaEditor {
       this.text.value = found.text;
       this.text.rows = Math.min(30, found.text.split("\n").length + 1);
       const isEditable = found.isWritable && this.token;
+      this.keep(found.name);
       this.text.readOnly = !isEditable;
       this.buttons.hidden = !isEditable;
       if (found.isWritable && !this.token) found.why = "This tab only reads: to edit, open the address that kavka has printed, with its key.";
@@ -467,20 +477,25 @@ class QuotaEditor {
     }
   }
 
-  async post(where, sum) {
+  async post(where, text, sum) {
     const answer = await fetch(where + "?" + query({cluster: place.cluster}), {method: "POST",
-      headers: {"Content-Type": "application/json", "X-Kavka-Token": this.token}, body: JSON.stringify({text: this.text.value, sum})});
+      headers: {"Content-Type": "application/json", "X-Kavka-Token": this.token}, body: JSON.stringify({text, sum})});
     if (!answer.ok) throw new Error(await answer.text());
     return answer.json();
   }
 
-  async compare() {
+  compare() { return this.showDifference("quota/difference", "quota/apply", this.text.value); }
+
+  compareDeletion() { return this.showDifference("quota/deletion", "quota/delete", this.name); }
+
+  /** Show the difference that a request would make; `text` is what it says. */
+  async showDifference(where, request, text) {
     if (!this.token) return;
     this.forget();
-    const text = this.text.value;
+    const written = this.text.value;
     try {
-      const found = await this.post("quota/difference", "");
-      if (text !== this.text.value) return;
+      const found = await this.post(where, text, "");
+      if (written !== this.text.value) return;
       if (found.change === "unchanged") return this.tell("There is no difference: " + found.name + " is so already.");
       this.tell(found.name + " would be " + found.change + ".");
       const lines = found.lines.map(line => make("span", {class: line.startsWith("+") ? "plus" : line.startsWith("-") ? "minus" : ""}, line + "\n"));
@@ -489,7 +504,8 @@ class QuotaEditor {
       for (const words of found.actions) list.append(make("li", {}, words));
       for (const words of found.obstacles) list.append(make("li", {class: "bad"}, words));
       if (list.children.length) this.result.append(make("h4", {}, "What the operator would do"), list);
-      this.sum = found.sum;
+      this.asked = {request, text, sum: found.sum};
+      if (found.change === "deleted") this.apply.textContent = "Delete it";
       this.apply.disabled = false;
     } catch (error) { this.refuse(error); }
   }
@@ -500,12 +516,13 @@ class QuotaEditor {
   }
 
   async change() {
-    if (!this.token || !this.sum) return;
-    const sum = this.sum, mine = place;
+    if (!this.token || !this.asked) return;
+    const asked = this.asked, mine = place;
     this.apply.disabled = true;
     try {
-      const found = await this.post("quota/apply", sum);
+      const found = await this.post(asked.request, asked.text, asked.sum);
       this.forget();
+      this.keep(found.change === "deleted" ? null : found.name);
       this.tell(found.name + " " + found.change + "; the operator follows.");
       await this.follow(found.name, mine);
     } catch (error) { this.refuse(error); }
@@ -520,7 +537,7 @@ class QuotaEditor {
       if (mine !== place) return;
       const words = name + " is " + found.ready + (found.message ? ": " + found.message : ".");
       this.tell(words, found.isCurrent ? found.ready === "Ready" ? "good" : "bad" : "note");
-      if (found.isCurrent || found.isStopped) return;
+      if (found.isCurrent || found.isStopped || found.ready === "gone") return;
       await new Promise(wake => setTimeout(wake, STATE_MS));
     }
   }

@@ -24,6 +24,8 @@ from kavka_top.console.views import NEW
 from kavka_top.console.watch import Watch
 
 RESOURCE, STATE, DIFFERENCE, APPLY = "/quota", "/quota/state", "/quota/difference", "/quota/apply"
+DELETION, DELETE = "/quota/deletion", "/quota/delete"
+"""The difference that a deletion makes, and the deletion; the text of a request is the name of the quota."""
 BODY_BYTES_MAX: Final = 2 * TEXT_BYTES_MAX
 """Of a request: JSON may write a character in several."""
 NO_RESOURCES: Final = (
@@ -34,6 +36,8 @@ READS_ONLY: Final = "This console only reads. `kavka console --write` lets the p
 
 Ask = Callable[[web.Request, Callable[[], Document]], Awaitable[Document]]
 """Runs a question in a thread of its own."""
+Change = Callable[[LocalQuotas, str, str], Document]
+"""What a request does with its text and the sum of the diff that was shown."""
 
 
 @dataclass(slots=True)
@@ -49,8 +53,14 @@ class QuotaEdits:
     def routes(self) -> list[web.RouteDef]:
         """The places where they answer."""
         reading = [web.get(RESOURCE, self._resource), web.get(STATE, self._state)]
-        writing = [web.post(DIFFERENCE, self._difference), web.post(APPLY, self._apply)]
-        return [*reading, *writing] if self.is_writable else reading
+        writing: Mapping[str, Change] = {
+            DIFFERENCE: lambda quotas, text, _: quotas.difference(text),
+            APPLY: lambda quotas, text, shown: quotas.apply(text, shown),
+            DELETION: lambda quotas, name, _: quotas.deletion(name),
+            DELETE: lambda quotas, name, shown: quotas.delete(name, shown),
+        }
+        handlers = [web.post(path, partial(self._changed, change)) for path, change in writing.items()]
+        return [*reading, *handlers] if self.is_writable else reading
 
     async def _resource(self, request: web.Request) -> web.Response:
         """Send the resource of an entity."""
@@ -68,13 +78,7 @@ class QuotaEdits:
         quotas = self._quotas(request)
         return _json(await self.ask(request, partial(quotas.state, request.query.get("name", ""))))
 
-    async def _difference(self, request: web.Request) -> web.Response:
-        return await self._changed(request, lambda quotas, text, _: quotas.difference(text))
-
-    async def _apply(self, request: web.Request) -> web.Response:
-        return await self._changed(request, lambda quotas, text, shown: quotas.apply(text, shown))
-
-    async def _changed(self, request: web.Request, change: Callable[[LocalQuotas, str, str], Document]) -> web.Response:
+    async def _changed(self, change: Change, request: web.Request) -> web.Response:
         if words := refusal_of_change(request, self.token):
             return refused(words)
         quotas, (text, shown) = self._quotas(request), await _body(request)

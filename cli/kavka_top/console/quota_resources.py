@@ -1,4 +1,5 @@
-"""Edits the ClientQuotas of a local cluster: the resource of an entity, the diff that a text makes, and the apply.
+"""Edits the ClientQuotas of a local cluster: the resource of an entity, the diff that a text makes, the apply, the
+deletion.
 
 A text goes the way of `kavka apply`: it is validated by the models of the resources, whose errors name line, field and
 fix. What is applied is exactly the diff that was shown: its sum is handed back, and compared while nobody else writes.
@@ -9,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 import yaml
 
@@ -18,11 +19,11 @@ from kavka_cli.exported_resources import LeftOut, Wanted, exported_quotas
 from kavka_cli.local_clusters import is_running
 from kavka_cli.local_resources import known_resources, layout_of, write_to
 from kavka_cli.output import CommandError
-from kavka_cli.resource_diff import as_written, unified
+from kavka_cli.resource_diff import as_written, unified, unified_deletion
 from kavka_operator.api import API_VERSION
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.files import BadResourcesError, Declared, load_text
-from kavka_operator.api.kinds import AnyResource, key_of
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.quota import AnyEntity, ClientQuota, entity_of
 from kavka_operator.api.stored_resources import UnreadableError, resource_from
 from kavka_operator.kafka.admin import AdminError
@@ -86,6 +87,37 @@ class LocalQuotas:
         (edit,) = write_to(self.layout, [self._declared(text)], judge)
         return {"change": edit.change, "name": edit.key[2]}
 
+    def deletion(self, name: str) -> Document:
+        """Return the diff that deleting a quota makes, its sum, and what the operator would do. Raises
+        RefusedEditError.
+        """
+        key = self._key(name)
+        document = Store(self.layout).document(key)
+        if document is None:
+            raise RefusedEditError(f'there is no ClientQuota "{name}" of this cluster')
+        lines = list(unified_deletion(key, document))[1:]
+        found: Document = {"change": "deleted", "name": name, "lines": lines, "sum": sum_of_deletion(key, document)}
+        return {**found, **self._foreseen_of(key, {}, [key])}
+
+    def delete(self, name: str, shown: str) -> Document:
+        """Delete a quota whose diff was `shown`, by its sum. Raises RefusedEditError and OtherDiffError."""
+        key = self._key(name)
+
+        def judge(document: Mapping[str, Any] | None) -> None:
+            """Raise OtherDiffError where what would be deleted is not what was shown."""
+            if document is None or sum_of_deletion(key, document) != shown:
+                raise OtherDiffError("the resource was changed meanwhile; look at the difference again")
+
+        Store(self.layout).mark_deleted(key, datetime.now(UTC), judge)
+        return {"change": "deleted", "name": name}
+
+    def _key(self, name: str) -> Key:
+        """Return the key of a quota of this cluster. Raises RefusedEditError where there is none of this name."""
+        key = ClientQuota.kind_name, self.layout.namespace, name
+        if not any(key_of(quota) == key for quota in self._quotas()):
+            raise RefusedEditError(f'there is no ClientQuota "{name}" of this cluster')
+        return key
+
     def state(self, name: str) -> Document:
         """Return what the operator last said of a resource, by its name in the namespace of the cluster."""
         for resource in Store(self.layout).all():
@@ -99,6 +131,8 @@ class LocalQuotas:
         if not is_running(self.layout):
             words = f'KafkaCluster "{self.layout.cluster}" is not running; `kavka up` will make it so'
             return {"isCurrent": False, "isStopped": True, "ready": "stopped", "message": words}
+        if quota.metadata.deletion_timestamp is not None:
+            return {"isCurrent": False, "ready": "pending", "message": "the operator has yet to delete it"}
         if ready is None or not is_current:
             return {"isCurrent": False, "ready": "pending", "message": "the operator has not looked at it yet"}
         said = "Ready" if ready.status == "True" else ready.reason
@@ -125,8 +159,11 @@ class LocalQuotas:
         """Return what the running cluster would do, and what is in the way."""
         if edit.change == "unchanged":
             return {"actions": [], "obstacles": []}
+        return self._foreseen_of(edit.key, {edit.key: edit.after}, ())
+
+    def _foreseen_of(self, key: Key, changed: Mapping[Key, dict[str, Any]], deleted: Sequence[Key]) -> Document:
         try:
-            found = foresee(self.layout, {edit.key: edit.after}, ())[edit.key]
+            found = foresee(self.layout, changed, deleted)[key]
         except (CommandError, AdminError, UnreadableError, KeyError) as error:
             return {"actions": [], "obstacles": [f"what Kafka would be told is not known: {error}"]}
         return {"actions": [*found.actions, *found.waits], "obstacles": found.obstacles}
@@ -158,6 +195,11 @@ class LocalQuotas:
 def sum_of(edit: Edit) -> str:
     """Return the sum of an edit's diff."""
     return hashlib.sha256("\n".join([edit.change, *unified(edit)]).encode()).hexdigest()
+
+
+def sum_of_deletion(key: Key, document: Mapping[str, Any]) -> str:
+    """Return the sum of the diff that deleting a resource makes."""
+    return hashlib.sha256("\n".join(["deleted", *unified_deletion(key, document)]).encode()).hexdigest()
 
 
 def cluster_of(layout: Layout) -> KafkaCluster | None:

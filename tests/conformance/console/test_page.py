@@ -364,6 +364,30 @@ def test_a_text_that_was_changed_after_its_difference_cannot_be_applied(
     assert page.faults == []
 
 
+def test_a_quota_is_deleted_with_its_difference_shown_before(page: Page, editing: tuple[str, Layout]) -> None:
+    address, layout = editing
+    visit(page, f"{address}#/main/quotas/client-id%3Dbackfill")
+    edit(page, QUOTA)
+    page.click("#quota-delete")
+    page.until("document.querySelector('#quota-diff')?.innerText.includes('-    producerByteRate: ')")
+    assert page.text("#quota-apply") == "Delete it"
+    document = Store(layout).document(("ClientQuota", "default", "backfill"))
+    assert document is not None
+    assert "deletionTimestamp" not in document["metadata"]
+    page.click("#quota-apply")
+    page.until("document.querySelector('#quota-said')?.innerText.includes('is stopped')")
+    document = Store(layout).document(("ClientQuota", "default", "backfill"))
+    assert document is not None
+    assert "deletionTimestamp" in document["metadata"]
+    assert page.ask("document.querySelector('#quota-delete').hidden")
+    page.click("#quota-look")  # applied again, it stays
+    page.until("document.querySelector('#quota-diff')?.innerText.includes('deletionTimestamp')")
+    assert page.text("#quota-apply") == "Apply this difference"
+    page.click("#quota-apply")
+    page.until("document.querySelector('#quota-delete').hidden === false")
+    assert page.faults == []
+
+
 def test_a_tab_that_has_not_shown_the_key_cannot_edit(page: Page, writing: tuple[str, Layout, str]) -> None:
     page.open(writing[0])
     page.ask("sessionStorage.clear()")

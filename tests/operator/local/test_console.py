@@ -57,7 +57,7 @@ def test_the_page_is_there_once_the_cluster_is_and_ends_with_it(kavka: Kavka) ->
     wait_until(lambda: not port_is_taken("127.0.0.1", port), "the page is gone")
 
 
-def test_a_quota_that_the_page_applies_is_what_kafka_has(kavka: Kavka) -> None:
+def test_a_quota_that_the_page_applies_is_what_kafka_has_until_the_page_deletes_it(kavka: Kavka) -> None:
     code, said = kavka.run("up", "--port", "0", "--detach")
     assert code == 0, said
     started = kavka.start("console", "--write", "--port", "0")
@@ -97,6 +97,14 @@ def test_a_quota_that_the_page_applies_is_what_kafka_has(kavka: Kavka) -> None:
     wait_until(lambda: state() == "Ready", "the operator has followed")
     code, said = kavka.run("explain", "quota", "--client-id", "web")
     assert (code, "producer_byte_rate 1Mi" in said) == (0, True), said
+    text = "web"
+    shown = post("deletion")
+    assert shown["actions"] == ["set no producer_byte_rate for client-id=web"]
+    assert shown["obstacles"] == []
+    assert post("delete", sum=shown["sum"])["change"] == "deleted"
+    wait_until(lambda: state() == "gone", "the operator has deleted it")
+    code, said = kavka.run("explain", "quota", "--client-id", "web")
+    assert (code, "producer_byte_rate 1Mi" in said) == (0, False), said
     started.terminate()
     started.wait(SECONDS_MAX)
 

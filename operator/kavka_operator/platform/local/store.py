@@ -71,10 +71,16 @@ class Store:
         """The edits that `apply` would make; nothing is written."""
         return [self._edit(entry.resource, entry.document.value, now) for entry in declared]
 
-    def mark_deleted(self, key: Key, now: datetime) -> None:
-        """Ask for a resource to be deleted."""
+    def mark_deleted(
+        self, key: Key, now: datetime, judge: Callable[[Mapping[str, Any] | None], None] | None = None
+    ) -> None:
+        """Ask for a resource to be deleted. `judge` gets the document, None where there is none, under the lock of the
+        store; nothing is written where it raises an error.
+        """
         with self._alone():
             kind, namespace, name = key
+            if judge is not None:
+                judge(self.document(key))
             value = self._wanted.value(self._file(key))
             metadata = {"name": name, "namespace": namespace, **part(value, "metadata")}
             metadata.setdefault("deletionTimestamp", _stamp(now))

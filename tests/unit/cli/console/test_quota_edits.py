@@ -39,6 +39,9 @@ spec:
 """
 
 
+CHANGES = ("/quota/difference", "/quota/apply", "/quota/deletion", "/quota/delete")
+
+
 class Client(TestClient[Any, Any]):
     """A browser without a key, as none is needed here, and the token that one with the key would be given."""
 
@@ -99,6 +102,13 @@ def stored(layout: Layout) -> Any:
     return document["spec"]["limits"]
 
 
+def is_marked(layout: Layout) -> bool:
+    """Whether the quota is to be deleted."""
+    document = Store(layout).document(KEY)
+    assert document is not None
+    return "deletionTimestamp" in document["metadata"]
+
+
 def text_with(limit: str, name: str = "backfill", cluster: str = NAME) -> str:
     return json.dumps(
         {
@@ -119,7 +129,7 @@ def test_a_console_that_only_reads_has_no_request_that_writes(layout: Layout) ->
         found = await resource(client)
         assert (found["isWritable"], client.token) == (False, "")
         assert "--write" in found["why"]
-        for path in ("/quota/difference", "/quota/apply"):
+        for path in CHANGES:
             assert (await post(client, path, {"text": text_with("2Mi"), "sum": "x"}))[0] == 404
         assert (await client.post("/quota", data=b"x" * 2000)).status in {405, 413}
 
@@ -146,6 +156,39 @@ def test_what_is_applied_is_the_difference_that_was_shown(layout: Layout) -> Non
         assert (await state.json())["ready"] == "stopped"
 
     play(layout, scenario)
+
+
+def test_a_quota_is_deleted_once_the_difference_was_shown(layout: Layout, tmp_path: Path) -> None:
+    async def scenario(client: Client) -> None:
+        status, answer = await post(client, "/quota/deletion", {"text": "backfill"})
+        shown = json.loads(answer)
+        assert (status, shown["change"], shown["name"]) == (200, "deleted", "backfill")
+        assert "-    producerByteRate: 1Mi" in shown["lines"]
+        assert not any(line.startswith("+ ") for line in shown["lines"])
+        assert "is not running" in shown["obstacles"][0]
+        for other in ("", "0" * 64):
+            assert (await post(client, "/quota/delete", {"text": "backfill", "sum": other}))[0] == 409
+        changed = tmp_path / "changed.yaml"
+        changed.write_text(text_with("9Mi"))
+        assert run("apply", "-f", str(changed), "--state-dir", str(layout.root.parent.parent))[0] == 0
+        status, answer = await post(client, "/quota/delete", {"text": "backfill", "sum": shown["sum"]})
+        assert (status, "changed meanwhile" in answer, is_marked(layout)) == (409, True, False)
+        shown = json.loads((await post(client, "/quota/deletion", {"text": "backfill"}))[1])
+        status, answer = await post(client, "/quota/delete", {"text": "backfill", "sum": shown["sum"]})
+        assert (status, json.loads(answer)["change"], is_marked(layout)) == (200, "deleted", True)
+
+    play(layout, scenario)
+
+
+@pytest.mark.parametrize("name", ["", "other", "../backfill", "backfill@default"])
+def test_what_is_no_quota_of_the_cluster_is_not_deleted(layout: Layout, name: str) -> None:
+    async def scenario(client: Client) -> None:
+        for path in ("/quota/deletion", "/quota/delete"):
+            status, answer = await post(client, path, {"text": name, "sum": "x"})
+            assert (status, "there is no ClientQuota" in answer) == (422, True), answer
+
+    play(layout, scenario)
+    assert len(Store(layout).documents()) == 2
 
 
 def test_a_resource_that_was_changed_meanwhile_is_not_written_over(layout: Layout, tmp_path: Path) -> None:
@@ -181,7 +224,7 @@ def test_a_change_that_the_page_has_not_asked_for_is_refused(
 ) -> None:
     async def scenario(client: Client) -> None:
         shown = json.loads((await post(client, "/quota/difference", {"text": text_with("2Mi")}))[1])
-        for path in ("/quota/difference", "/quota/apply"):
+        for path in CHANGES:
             status, answer = await post(client, path, {"text": text_with("2Mi"), "sum": shown["sum"]}, **headers)
             assert (status, said in answer) == (403, True), answer
 
