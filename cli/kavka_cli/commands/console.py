@@ -3,8 +3,10 @@
 import logging
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
@@ -15,6 +17,9 @@ from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, Registr
 from kavka_cli.target import Target, TargetOptions, add_client_properties, find_target, target_options
 from kavka_operator.optional_libraries import lacking
 from kavka_operator.platform.local.layout import Layout, clusters
+
+if TYPE_CHECKING:
+    from kavka_top.console.audit_answers import AuditAnswers
 
 HELP = "Show clusters, any Kafka too, in a browser: topics, records, groups, clients, quotas; edit quotas if asked to."
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
@@ -38,8 +43,8 @@ def add_options(parser: ArgumentParser) -> None:
         "Let the page edit the ClientQuotas of clusters of this machine, with a diff before; otherwise it only reads."
     )
     parser.add_argument("--write", action="store_true", help=words)
-    words = "A directory of `kavka audit run`, whose answers the page shows; may be given more than once."
-    parser.add_argument("--audit", type=Path, action="append", default=[], metavar="DIR", help=words)
+    words = "A directory of `kavka audit run`, or s3://BUCKET/PREFIX, whose answers the page shows; may be repeated."
+    parser.add_argument("--audit", action="append", default=[], metavar="DIR", help=words)
     words = f"The port on 127.0.0.1; 0 is any that is free ({PORT}, or a free one where it is taken)."
     parser.add_argument("--port", type=int, metavar="PORT", help=words)
     parser.add_argument("--every", type=float, default=2.0, metavar="SECONDS", help="Refresh interval (%(default)s).")
@@ -113,17 +118,31 @@ def _layouts(found: dict[str, Target], options: Namespace) -> dict[str, Layout]:
 
 
 def _serve(found: dict[str, Target], options: Namespace) -> int:
-    import asyncio
-
-    from kavka_top.console.audit_answers import UnreadableAnswersError, answers_in
-    from kavka_top.console.server import Console, serve
+    from kavka_top.console.audit_answers import UnreadableAnswersError, answers_at, answers_in
 
     decoder = Decoder(RegistryClient(options.registry)) if options.registry else None
     layouts = _layouts(found, options)
-    try:
-        answers = [answers_in(directory) for directory in options.audit]
-    except UnreadableAnswersError as error:
-        raise CommandError(str(error)) from error
+    with ExitStack() as stack:
+        try:
+            answers = [
+                stack.enter_context(answers_at(place)) if "://" in place else answers_in(Path(place))
+                for place in options.audit
+            ]
+        except UnreadableAnswersError as error:
+            raise CommandError(str(error)) from error
+        return _serve_with(found, options, decoder, layouts, answers)
+
+
+def _serve_with(
+    found: dict[str, Target],
+    options: Namespace,
+    decoder: Decoder | None,
+    layouts: dict[str, Layout],
+    answers: Sequence["AuditAnswers"],
+) -> int:
+    import asyncio
+
+    from kavka_top.console.server import Console, serve
 
     # The client library would tell of each broker that does not answer: the page does so.
     logging.getLogger("kafka").addHandler(logging.NullHandler())

@@ -1,22 +1,30 @@
-"""Reads the answers of `kavka audit run` from its directory: the same questions, in the same words.
+"""Reads the answers of `kavka audit run` from its directory or S3 store: the same questions, in the same words.
 
-Nothing is computed here. What a run has written is shown, with the moment at which it did.
+Nothing is computed here. What a run has written is shown, with the moment at which it did. Of a store the answers are
+copied into a directory, and nothing of the trail.
 """
 
 import json
-from collections.abc import Sequence
+import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Final
+from tempfile import TemporaryDirectory
+from typing import TYPE_CHECKING, Any, Final
 
 from kavka_operator.optional_libraries import lacking
 from kavka_top.console.documents import UNKNOWN, Document, facts, sheet_document, shortened
 from kavka_top.sheet import Cell, Column, Row, Sheet, Tone
 
+if TYPE_CHECKING:
+    from kavka_audit.store.answers_copy import AnswersCopy
+
+CLAIM: Final = "lake.json"
 ROWS_MAX: Final = 1_000
 NO_LAKE: Final = (
     "No directory of answers was named. `kavka audit run --directory DIR` makes one, and `kavka console --audit DIR`"
-    " shows it here."
+    " shows it here; both take s3://BUCKET/PREFIX too."
 )
 QUESTIONS: Final = (
     Column("QUESTION", is_flexible=True, is_sorting=False),
@@ -37,10 +45,16 @@ class NoSuchQuestionError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class AuditAnswers:
-    """The answers in a directory, of the cluster with this id."""
+    """The answers in a directory, of the cluster with this id; `copy` brings them there where they are in a store."""
 
     directory: Path
     cluster_id: str
+    copy: "AnswersCopy | None" = None
+
+    @property
+    def place(self) -> str:
+        """Return where the answers are, in words."""
+        return str(self.directory) if self.copy is None else self.copy.name
 
     def all(self, link: Sequence[str]) -> Document:
         """Return the questions with their answers in a line each; rows lead to `link` and the name of the question.
@@ -51,6 +65,7 @@ class AuditAnswers:
         from kavka_audit.report.number_format import moment
         from kavka_audit.report.previous import read_previous
 
+        self._bring()
         tables = {name: self._table(name) for name in ORDER}
         rows = tuple(
             Row(
@@ -70,7 +85,7 @@ class AuditAnswers:
         shown = sheet_document(Sheet("answers", QUESTIONS, rows, 0), "Answers of the audit trail", links)
         asked_at = moment(asked) if asked else UNKNOWN
         return {
-            "facts": facts([("Answered at", asked_at, ""), ("Directory", str(self.directory), "")]),
+            "facts": facts([("Answered at", asked_at, ""), ("Directory", self.place, "")]),
             "sheets": [shown],
         }
 
@@ -79,6 +94,7 @@ class AuditAnswers:
         from kavka_audit.report.answers import ORDER, answer
         from kavka_audit.report.number_format import cell, heading
 
+        self._bring()
         table = self._table(name) if name in ORDER else None
         if table is None:
             raise NoSuchQuestionError(name)
@@ -108,6 +124,17 @@ class AuditAnswers:
             "sheets": [sheet_document(sheet, "Rows")],
         }
 
+    def _bring(self) -> None:
+        """Copy what is new in the store. Raises UnreadableAnswersError."""
+        from kavka_audit.lake.directory import LakeError
+
+        if self.copy is None:
+            return
+        try:
+            self.copy.refresh()
+        except LakeError as error:
+            raise UnreadableAnswersError(str(error)) from error
+
     def _table(self, name: str) -> Any:
         """Return the answer to a question; None where no run has answered it yet. Raises UnreadableAnswersError."""
         from kavka_audit.lake.directory import Lake, LakeError
@@ -126,19 +153,50 @@ def answers_in(directory: Path) -> AuditAnswers:
     if lack := lacking("kavka console --audit", "audit", "kavka_audit", "duckdb"):
         raise UnreadableAnswersError(lack)
     try:
-        cluster_id = str(json.loads((directory / "lake.json").read_bytes())["cluster_id"])
-    except (OSError, ValueError, LookupError, TypeError) as error:
+        claim = (directory / CLAIM).read_bytes()
+    except OSError:
+        claim = b""
+    return AuditAnswers(directory, _cluster_id(claim, str(directory)))
+
+
+@contextmanager
+def answers_at(address: str) -> Iterator[AuditAnswers]:
+    """Give the answers in an S3 store meanwhile, by a copy in a directory of its own. Endpoint, region and credentials
+    are those of the environment. Raises UnreadableAnswersError.
+    """
+    if lack := lacking("kavka console --audit s3://...", "audit,s3", "kavka_audit", "duckdb", "obstore"):
+        raise UnreadableAnswersError(lack)
+    from kavka_audit.lake.directory import LakeError
+    from kavka_audit.report.answers import ORDER
+    from kavka_audit.store.address import address_of
+    from kavka_audit.store.answers_copy import AnswersCopy
+    from kavka_audit.store.s3 import S3
+
+    with TemporaryDirectory(prefix="kavka-console-") as name:
+        try:
+            found = address_of(address, os.environ)
+            copy = AnswersCopy(S3(found), str(found), Path(name), ORDER)
+            claim = copy.claim()
+        except LakeError as error:
+            raise UnreadableAnswersError(f"--audit: {str(error).removeprefix('--directory: ')}") from error
+        yield AuditAnswers(copy.directory, _cluster_id(claim, copy.name), copy)
+
+
+def _cluster_id(claim: bytes, name: str) -> str:
+    """Return the id of the cluster whose lake this is. Raises UnreadableAnswersError."""
+    try:
+        return str(json.loads(claim)["cluster_id"])
+    except (ValueError, LookupError, TypeError) as error:
         raise UnreadableAnswersError(
-            f"--audit: {directory} is not a directory of `kavka audit run`: it has no lake.json that says whose it is"
+            f"--audit: {name} is not a directory of `kavka audit run`: it has no {CLAIM} that says whose it is"
         ) from error
-    return AuditAnswers(directory, cluster_id)
 
 
 def no_answers(cluster_id: str, known: Sequence[AuditAnswers]) -> Document:
     """Return the view of a cluster without answers."""
     note = NO_LAKE
     if known:
-        held = ", ".join(f"{answers.directory} of cluster {answers.cluster_id}" for answers in known)
+        held = ", ".join(f"{answers.place} of cluster {answers.cluster_id}" for answers in known)
         note = f"No directory holds answers of this cluster, whose id is {cluster_id or UNKNOWN}: {held}."
     return {"facts": [], "sheets": [sheet_document(Sheet("answers", QUESTIONS, (), 0, note), "Audit")]}
 

@@ -17,6 +17,7 @@ from kavka_audit.store.address import address_of
 from kavka_audit.store.lease import KEY, Lease
 from kavka_audit.store.objects import StoreError
 from kavka_audit.store.s3 import S3
+from kavka_top.console.audit_answers import answers_at
 from tests.support.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 from tests.support.secured import certificates
 from tests.support.servers import Server, free_port, start_kavka
@@ -255,3 +256,19 @@ def test_a_store_with_a_certificate_is_trusted_by_its_authority_alone(
         moved(kept)
         succeeds(server, "s3://secured/tables", "--table-format", "delta")
         moved(kept / "tables")
+
+
+def test_the_console_shows_the_answers_that_are_in_the_store(s3: S3Server, server: Server) -> None:
+    s3.bucket("shown")
+    succeeds(server, "s3://shown/audit")
+    with answers_at("s3://shown/audit") as answers:
+        (sheet,) = answers.all(("main", "audit"))["sheets"]
+        (row,) = [row for row in sheet["rows"] if row["key"] == "top_talkers"]
+        assert "ANONYMOUS" in row["cells"][1]["text"]
+        assert answers.one("top_talkers")["sheets"][0]["rows"]
+        assert not [*answers.directory.glob("entries/**/*.parquet")], "the trail stays where it is"
+    assert not answers.directory.exists()
+    code, said = run("console", "--bootstrap", server.bootstrap, "--audit", "s3://shown/none")
+    assert (code, "s3://shown/none is not a directory of `kavka audit run`" in said) == (1, True), said
+    code, said = run("console", "--bootstrap", server.bootstrap, "--audit", "s3://no-such-bucket/none")
+    assert (code, "there is no bucket no-such-bucket" in said, SECRET_KEY in said) == (1, True, False), said
