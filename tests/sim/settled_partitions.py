@@ -12,7 +12,7 @@ After each step of a node the batches that it has appended are read from the byt
 | CompleteIsMarked | a transaction is complete when all its partitions have answered that they have the marker |
 
 A transaction whose marker was there before this life of the replica, or before a cut, counts as settled: as in Apache
-Kafka nothing but the high watermark is known of it. Between a cut and its seal a replica knows what it knew before.
+Kafka nothing but the high watermark is known of it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -176,8 +176,6 @@ class SettledPartitions:
             for problem in replica.index_problems(is_sound=not node.has_flipped):
                 self._simulation.fail(f"{problem} ({node.host}, {partition})")
             first, stable = replica.first_unsettled(partition.high_watermark), partition.last_stable_offset
-            if partition.log.durability.is_being_cut:
-                continue
             if first is not None and max(first, partition.log.log_start_offset) < stable:
                 problem = f"{stable} is stable below {partition.high_watermark}, and {first} is not settled"
                 self._simulation.fail(f"StableIsSettled: {problem} ({node.host}, {partition})")

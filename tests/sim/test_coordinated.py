@@ -12,6 +12,7 @@ from functools import partial
 
 import pytest
 
+from kavka_broker.core.partition.transactions import Transactions
 from tests.histories.judge import fatal
 from tests.histories.operations import History
 from tests.sim.cluster import Shape, Simulation
@@ -67,10 +68,15 @@ def test_transactions_meet_every_fault_that_a_seed_draws(seed: int) -> None:
     assert simulation.events.counts["played.coordinated_committed"] > 0
 
 
-def test_markers_of_a_coordinator_and_of_another_system_meet_every_fault() -> None:
-    """The judge asked for a stable offset as of a cut before that was sealed."""
-    outcome = Simulation(7530011, coordinated(7530011, workloads=("transactions", "coordinated")), storm).run()
+def test_what_a_cut_has_opened_again_is_unstable_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """7530011 found that a transaction stayed stable until the cut was sealed. With that planted it finds it again."""
+    shape = coordinated(7530011, workloads=("transactions", "coordinated"))
+    outcome = Simulation(7530011, shape, storm).run()
     assert outcome.failure is None, outcome.failure
+    monkeypatch.setattr(Transactions, "doubt_from", lambda self, offset: None)
+    failure = Simulation(7530011, shape, storm).run().failure
+    assert failure is not None
+    assert failure.startswith("StableIsSettled"), failure
 
 
 @pytest.mark.parametrize("seed", in_turn([1, 2, 3, 4], 2))

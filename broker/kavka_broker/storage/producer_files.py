@@ -21,11 +21,12 @@ from kavka_broker.storage.transaction_index import Trust
 class ProducerFiles:
     """Keeps `states` and the files of one log in step."""
 
-    __slots__ = ("_segments", "_state", "_walk", "snapshots", "states")
+    __slots__ = ("_segments", "_snapshot_offset", "_state", "_walk", "snapshots", "states")
 
     def __init__(self, state: LogState, segments: Segments, snapshots: ProducerSnapshots) -> None:
         self._state = state
         self._segments = segments
+        self._snapshot_offset = 0  # of the snapshot that `states` began with
         self._walk: ProducerWalk | None = None  # as of the end that a cut has left; `states` are older
         self.snapshots = snapshots
         self.states = ProducerStates()
@@ -37,7 +38,8 @@ class ProducerFiles:
         A transaction index that has to be built again needs the state at the start of its segment, and all from there.
         """
         assert self._walk is None, f"{self._state.name} is being cut"
-        self.states = self._begun(snapshot_offsets).take(self.states.producers_max)
+        walk = self._begun(snapshot_offsets)
+        self.states, self._snapshot_offset = walk.take(self.states.producers_max), walk.offset
         for segment in self._segments:
             if segment.aborted.trust is Trust.INCOMPLETE:
                 segment.aborted.trust = Trust.WHOLE
@@ -52,12 +54,23 @@ class ProducerFiles:
         """The log was cut: the producers as of its end are to be worked out (`walked`). Raises OSError."""
         self._walk = self._begun()
 
+    def doubt_transactions(self, high_watermark: int) -> None:
+        """Let `states` call no transaction stable that a cut may have opened again. `high_watermark` is that of before
+        the cut. A transaction is forgotten once its marker is replicated, and none of before the snapshot is known: a
+        cut above both opens only transactions that `states` still have.
+        """
+        assert self._walk is not None, f"{self._state.name} was not cut"
+        if self._state.end_offset < max(high_watermark, self._snapshot_offset):
+            self.states.transactions.doubt_from(self._walk.doubtful_offset)
+
     def walked(self) -> ProducerStates:
         """The producers as of the end that the cut has left. Blocks, beside the loop. Raises OSError."""
         return self.states if self._walk is None else self._walk.take_in_thread(self.states.producers_max)
 
     def end_walk(self, states: ProducerStates) -> None:
         """These are the producers from now on."""
+        if self._walk is not None:
+            self._snapshot_offset = self._walk.offset
         self.states, self._walk = states, None
 
     def _begun(self, snapshot_offsets: Sequence[int] | None = None) -> ProducerWalk:

@@ -9,7 +9,7 @@ from dataclasses import replace
 from typing import Final
 
 from kavka_broker.core.partition.producer_state import Producer, ProducerStates, WrittenBatch
-from kavka_broker.core.partition.transactions import Ended
+from kavka_broker.core.partition.transactions import NO_OFFSET, Ended
 from kavka_broker.protocol.records.batch import BatchHeader
 from kavka_broker.protocol.records.control import ControlType, read_marker
 from kavka_broker.storage.disk import File
@@ -55,9 +55,15 @@ class ProducerWalk:
     def __init__(self, known: Iterable[tuple[int, Producer]], offset: int, segments: Iterable[Segment]) -> None:
         assert offset >= 0
         self._known = list(known)
-        self._offset = offset
+        self.offset = offset
         self._stretches = [(segment, segment.begin_before(offset)) for segment in segments]
         assert self._stretches, f"no segment holds {offset}, nor what follows"
+
+    @property
+    def doubtful_offset(self) -> int:
+        """The offset from which on a transaction may be open, before the walk is taken."""
+        opened = (producer.transaction_first_offset for _, producer in self._known)
+        return min((offset for offset in opened if offset != NO_OFFSET), default=self.offset)
 
     def take(self, producers_max: int) -> ProducerStates:
         """The producers at the end of the log, by its own files; what its transaction indexes lack is added to them.
@@ -94,7 +100,7 @@ class ProducerWalk:
     def _noted(self, producers: ProducerStates, segment: Segment, file: File, position: int) -> Iterator[Ended]:
         # A disk may have changed how far a batch reaches: the next one of its producer would come before its end.
         for at, header in segment.sound_batches(position, is_checked=True, file=file):
-            if header.has_producer_id and header.last_offset >= self._offset:
+            if header.has_producer_id and header.last_offset >= self.offset:
                 marker = file.read(at, header.size_bytes) if header.is_control else NOT_READ
                 ended = note_batch(producers, header, marker)
                 if ended is not None:

@@ -4,6 +4,7 @@ import asyncio
 import errno
 import threading
 from collections.abc import Callable, Coroutine
+from struct import pack_into
 from typing import Any
 
 import pytest
@@ -11,6 +12,8 @@ import pytest
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.core.metadata.image.topics import PartitionState
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
+from kavka_broker.protocol.records.batch import PREFIX_BYTES
+from kavka_broker.protocol.records.control import ControlType, build_marker
 from kavka_broker.protocol.records.record import build_batch
 from kavka_broker.replica.following.truncation import cut, go_on, restart_at
 from kavka_broker.replica.leading.log_syncs import LogSyncs
@@ -52,13 +55,21 @@ class Node(Alone):
         self.syncs = LogSyncs(self.crashes.append)
         self.disk = WatchedDisk()
         self.refusals = 0
-        self.log = recovery.open_log(self.disk, "/data/t-0", LogConfig(flush_messages=4), now_ms=0)
-        self.log.durability.on_recovery_point_lowered = self.write_checkpoint
-        self.partition = Partition("t", 0, self.log, FOLLOWS, HERE, SystemClock(), self)
+        self.open(0)
         for offset in range(6):
             self.log.append_as_follower(record(offset))
         self.log.flush()
         self.disk.synced_on_loop.clear()
+
+    def open(self, high_watermark: int) -> None:
+        self.log = recovery.open_log(self.disk, "/data/t-0", LogConfig(flush_messages=4), now_ms=0)
+        self.log.durability.on_recovery_point_lowered = self.write_checkpoint
+        self.partition = Partition("t", 0, self.log, FOLLOWS, HERE, SystemClock(), self, high_watermark)
+
+    def reopen(self, high_watermark: int) -> None:
+        """Close the log and open it again, as a clean stop and a start do."""
+        self.log.close()
+        self.open(high_watermark)
 
     def write_checkpoint(self) -> None:
         checkpoints.write_offsets(self.disk, "/data/points", {self.log.name: self.log.recovery_point})
@@ -87,11 +98,17 @@ def record(offset: int) -> memoryview:
 PRODUCER = 7
 
 
-def batch_of_producer(offset: int) -> memoryview:
-    value = (None, b"%d" % offset)
+def batch_of_producer(offset: int, *, transactional: bool = False) -> memoryview:
     batch = build_batch(
-        [value], base_offset=offset, leader_epoch=0, producer_id=PRODUCER, producer_epoch=0, base_sequence=offset - 6
-    )
+        [(None, b"%d" % offset)], base_offset=offset, leader_epoch=0, producer_id=PRODUCER, producer_epoch=0,
+        base_sequence=offset - 6, transactional=transactional,
+    )  # fmt: skip
+    return memoryview(batch)
+
+
+def marker(offset: int, kind: ControlType) -> memoryview:
+    batch = build_marker(kind, producer_id=PRODUCER, producer_epoch=0, coordinator_epoch=0, timestamp_ms=1)
+    pack_into(">qii", batch, 0, offset, len(batch) - PREFIX_BYTES, 0)  # its place, which a leader gives it
     return memoryview(batch)
 
 
@@ -319,6 +336,69 @@ def test_producers_that_cannot_be_read_for_now_are_read_later_and_once() -> None
         assert (log.durability.is_being_cut, log.is_failed) == (True, False)
         await node.step()
         assert (log.durability.is_being_cut, sequences(log)) == (False, [0, 1])
+
+    play(scenario)
+
+
+@pytest.mark.parametrize("kind", [ControlType.COMMIT, ControlType.ABORT])
+@pytest.mark.parametrize("is_rolled", [False, True])
+def test_a_transaction_whose_marker_was_replicated_and_is_cut_is_unstable_at_once(
+    kind: ControlType, *, is_rolled: bool
+) -> None:
+    """As after an unclean election. A read_committed reader of this follower (KIP-392) could read it until the seal."""
+
+    async def scenario(node: Node) -> None:
+        log, partition = node.log, node.partition
+        log.append_as_follower(batch_of_producer(6, transactional=True))
+        if is_rolled:
+            log.roll(0)  # the snapshot of the producers there says that it is open
+        log.append_as_follower(batch_of_producer(7, transactional=True))
+        log.append_as_follower(marker(8, kind))
+        partition.follow_high_watermark(9)
+        assert partition.last_stable_offset == 9
+        cut(partition, 8)
+        go_on(partition)
+        assert (log.log_end_offset, log.durability.is_being_cut) == (8, True)
+        assert (partition.high_watermark, partition.last_stable_offset) == (8, 6 if is_rolled else 0)
+        partition.apply(LEADS)
+        assert partition.last_stable_offset <= 6
+        await node.step()
+        assert not log.durability.is_being_cut
+        assert (partition.high_watermark, partition.last_stable_offset) == (8, 6)
+
+    play(scenario)
+
+
+def test_a_transaction_whose_marker_the_start_has_found_is_unstable_once_that_is_cut() -> None:
+    """A snapshot says nothing of it: it has ended there, though its marker is above the high watermark."""
+
+    async def scenario(node: Node) -> None:
+        node.log.append_as_follower(batch_of_producer(6, transactional=True))
+        node.log.append_as_follower(marker(7, ControlType.ABORT))
+        node.reopen(high_watermark=7)
+        cut(node.partition, 7)
+        await node.step()
+        go_on(node.partition)
+        assert (node.log.log_end_offset, node.log.durability.is_being_cut) == (7, True)
+        assert node.partition.last_stable_offset <= 6
+        await node.step()
+        assert (node.log.durability.is_being_cut, node.partition.last_stable_offset) == (False, 6)
+
+    play(scenario)
+
+
+def test_a_cut_above_the_high_watermark_leaves_the_stable_offset() -> None:
+    async def scenario(node: Node) -> None:
+        log, partition = node.log, node.partition
+        log.append_as_follower(batch_of_producer(6, transactional=True))
+        log.append_as_follower(batch_of_producer(7, transactional=True))
+        log.append_as_follower(marker(8, ControlType.COMMIT))
+        partition.follow_high_watermark(8)
+        cut(partition, 8)
+        assert (log.log_end_offset, log.durability.is_being_cut) == (8, True)
+        assert partition.last_stable_offset == 6
+        await node.step()
+        assert (log.durability.is_being_cut, partition.last_stable_offset) == (False, 6)
 
     play(scenario)
 

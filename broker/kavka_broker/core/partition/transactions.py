@@ -26,9 +26,10 @@ class Ended(NamedTuple):
 class Transactions:
     """Transactions that are open, or ended above the high watermark. `first_unstable_offset` is NO_OFFSET for none."""
 
-    __slots__ = ("_open", "ended", "first_unstable_offset")
+    __slots__ = ("_doubtful_offset", "_open", "ended", "first_unstable_offset")
 
     def __init__(self) -> None:
+        self._doubtful_offset = NO_OFFSET
         self._open: dict[int, int] = {}  # first offset by producer id, the oldest first
         self.ended: list[Ended] = []  # not replicated yet, in the order of their markers
         self.first_unstable_offset = NO_OFFSET
@@ -78,6 +79,12 @@ class Transactions:
             del self.ended[:settled]
             self._find_first()
 
+    def doubt_from(self, offset: int) -> None:
+        """Let nothing from `offset` on be stable: the log has lost markers of transactions that are forgotten here."""
+        assert offset >= 0, offset
+        self._doubtful_offset = offset
+        self._find_first()
+
     def replace(self, opened: Iterable[tuple[int, int]]) -> None:
         """Take up the open transactions of a snapshot: producer ids and first offsets."""
         self._open = dict(sorted(opened, key=lambda transaction: transaction[1]))
@@ -86,6 +93,8 @@ class Transactions:
 
     def _find_first(self) -> None:
         unstable = [ended.first_offset for ended in self.ended]
+        if self._doubtful_offset != NO_OFFSET:
+            unstable.append(self._doubtful_offset)
         if self._open:
             unstable.append(self.first_open_offset)
         self.first_unstable_offset = min(unstable, default=NO_OFFSET)

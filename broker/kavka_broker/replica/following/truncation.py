@@ -50,4 +50,5 @@ def _carry_out(partition: Partition) -> None:
         log.warning(
             "committed_records.truncated", partition=str(partition), to_offset=end_offset, high_watermark=before
         )
+    log_.producer_files.doubt_transactions(before)
     partition.high_watermark = max(log_.log_start_offset, min(before, end_offset))
