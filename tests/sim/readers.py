@@ -5,6 +5,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse, PartitionData
 from kavka_broker.protocol.messages.list_offsets_request import (
@@ -29,6 +30,7 @@ class Reader(Client):
 
     isolation_level = 0
     starts_over = False  # where the log begins, if it is out of range
+    has_others_beside = False  # on its host, with which it shares `max.connections.per.ip`
 
     def __init__(
         self, name: str, loop: SimLoop, addresses: Sequence[tuple[str, int]], history: History, places: Sequence[Place]
@@ -65,6 +67,7 @@ class Reader(Client):
 
     async def read_once(self, address: tuple[str, int]) -> None:
         """All that there is now, and no more; of the node at `address` if it can be had there."""
+        self.has_others_beside = True
         try:
             for place in self._places:
                 await self.leader(place)
@@ -73,7 +76,7 @@ class Reader(Client):
                 records = await self.read_all(place)
                 self.history.polled(self.name, place, [*records.items()], 0)
         finally:
-            self.leave()  # many that come from one host would be more than `max.connections.per.ip`
+            self.leave()
 
     async def read_all(self, place: Place) -> dict[int, str]:
         """Everything from the start to the high watermark that the leader names at the end."""
@@ -85,6 +88,19 @@ class Reader(Client):
     def forget_leader(self, place: Place) -> None:
         super().forget_leader(place)
         self._with_follower.pop(place, None)
+
+    async def ask_any(self, request: Message, response: type[Message]) -> Message | None:
+        answer = await super().ask_any(request, response)
+        if answer is None:
+            self._make_room()
+        return answer
+
+    def _make_room(self) -> None:
+        """Close all connections where a node could not be reached: it may have taken as many of this host as it takes,
+        and each of those may wait in the same way at a node where this reader is one of them.
+        """
+        if self.has_others_beside:
+            self.leave()
 
     async def fetch(self, place: Place) -> list[tuple[int, str]]:
         """The next records; none where there are none, or no broker answers."""
@@ -105,6 +121,7 @@ class Reader(Client):
         try:
             answer = await peer.ask(request, FetchResponse, timeout_ms=ANSWER_MS)
         except Unreachable:
+            self._make_room()
             self.forget_leader(place)
             await self.pause()
             return []

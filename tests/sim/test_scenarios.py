@@ -15,6 +15,8 @@ from tests.sim.readers import Reader
 from tests.support.drawn import in_turn
 
 WORLDS = 4
+READERS_A_NODE = 8
+READERS_SECONDS_MAX = 60
 SMALL_FETCHES = {
     "controller.quorum.fetch.max.bytes": "1",
     "controller.quorum.fetch.snapshot.max.bytes": "50",
@@ -240,3 +242,19 @@ def test_a_voter_gets_on_by_a_batch_and_by_a_few_bytes_of_a_snapshot_at_a_time(s
 
     outcome = play(seed, scenario, Shape(partitions=1, settings=SMALL_FETCHES))
     assert outcome.events["metadata.snapshot.adopted"] >= 1
+
+
+@pytest.mark.parametrize("seed", range(WORLDS))
+def test_readers_of_one_host_make_room_for_each_other(seed: int) -> None:
+    """An address has fewer connections than its readers want, each of one to every broker: without an end they would
+    keep those that they have, and wait for those that others have.
+    """
+
+    async def scenario(simulation: Simulation) -> None:
+        for node in simulation.nodes * READERS_A_NODE:
+            simulation.read_anew(node)
+        async with asyncio.timeout(READERS_SECONDS_MAX):
+            while any(task.get_name().startswith("reader0.") for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.1)
+
+    play(seed, scenario, Shape(readers=1, pace=10, settings={"max.connections.per.ip": "3"}))
