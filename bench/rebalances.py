@@ -5,7 +5,8 @@ python -m bench.rebalances --interval 0            without the second between tw
 python -m bench.rebalances --groups share          share groups (KIP-932), of 10 and of 500 members
 
 Members do what Java's consumer does: they follow an answer at once and say so in their next heartbeat, and otherwise
-wait for the interval that the broker tells. A rebalance is over when each partition is with one member, of a share
+wait for the interval that the broker tells. Between two rebalances a group rests for as long as the second assignment
+would have to wait for the first. A rebalance is over when each partition is with one member, of a share
 group with one at least, the numbers of two members' partitions differ by one at most, and all are in one epoch.
 """
 
@@ -135,15 +136,29 @@ async def rebalanced(broker: Broker, members: Sequence[Member], partitions: int)
     }
 
 
-async def play(broker: Broker, count: int, partitions: int, topic: str, record: "Recorder", *, is_share: bool) -> None:
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """A group: its members, the partitions of its topic, and how long it rests between two rebalances."""
+
+    members: int
+    partitions: int
+    topic: str
+    is_share: bool = False
+    rest_seconds: float = 0.0
+
+
+async def play(broker: Broker, shape: Shape, record: "Recorder") -> None:
     """All members join together; one more joins; one leaves."""
-    members = [Member(topic, f"member-{number:04}", topic, is_share) for number in range(count)]
+    topic, partitions, is_share = shape.topic, shape.partitions, shape.is_share
+    members = [Member(topic, f"member-{number:04}", topic, is_share) for number in range(shape.members)]
     tasks = [asyncio.create_task(member.live(broker.port)) for member in members]
     try:
         record("join together", await rebalanced(broker, members, partitions))
+        await asyncio.sleep(shape.rest_seconds)
         members.append(Member(topic, "one-more", topic, is_share))
         tasks.append(asyncio.create_task(members[-1].live(broker.port)))
         record("one joins", await rebalanced(broker, members, partitions))
+        await asyncio.sleep(shape.rest_seconds)
         tasks[0].cancel()
         await asyncio.gather(*tasks[:1], return_exceptions=True)
         record("one leaves", await rebalanced(broker, members[1:], partitions))
@@ -181,9 +196,9 @@ def take(product: Product, directory: Path, groups: str, interval_ms: int, run: 
             topic = f"rebalance-{count}"
             topics.create(admin, topic, partitions)
             time.sleep(SETTLE_SECONDS)  # a coordinator of Apache Kafka hears of the topic a little later
-            shape = f"{count:,} members, {partitions:,} partitions"
-            recorder = Recorder(run, broker.name, shape)
-            asyncio.run(play(broker, count, partitions, topic, recorder, is_share=groups == "share"))
+            recorder = Recorder(run, broker.name, f"{count:,} members, {partitions:,} partitions")
+            shape = Shape(count, partitions, topic, groups == "share", interval_ms / 1000)
+            asyncio.run(play(broker, shape, recorder))
     finally:
         broker.stop()
 
@@ -193,7 +208,7 @@ async def warmed(broker: Broker, admin: kafka_admin.AdminClient, *, is_share: bo
     topics.create(admin, "warm-up", 4)
     with suppress(KafkaException):
         admin.describe_consumer_groups(["warm-up"])["warm-up"].result()
-    await play(broker, 2, 4, "warm-up", lambda *_: None, is_share=is_share)  # type: ignore[arg-type]
+    await play(broker, Shape(2, 4, "warm-up", is_share), lambda *_: None)  # type: ignore[arg-type]
 
 
 def main() -> None:

@@ -72,8 +72,9 @@ NOTES = """\
   to join again, so that what one of them leaves does not wait for a member of KIP-848 that hangs; in Apache Kafka it
   waits until such a member heartbeats, or one joins.
 - A member of a KIP-848 group that waits for partitions, or that holds some back, is told to heartbeat again after
-  kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval
-  (docs/adr/0040).
+  kavka.group.rebalance.heartbeat.interval.ms (500), and Apache Kafka lets it wait for its usual interval. The first
+  heartbeat in a group without members is held for 20 ms; where others come meanwhile, the first assignment waits until
+  none has joined for half of that interval, and Apache Kafka gives the first member everything (docs/adr/0040).
 - Share groups (KIP-932): a member that waits for partitions heartbeats sooner than in Apache Kafka, as one of a
   consumer group does (docs/adr/0040). An assignment that gives nothing to anybody does not begin
   group.share.assignment.interval.ms, so that a group of which partitions come to be known is assigned them at once;

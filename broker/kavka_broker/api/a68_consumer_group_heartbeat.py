@@ -3,6 +3,8 @@
 - Epoch 0 joins, -1 leaves, -2 leaves a static member's place to its successor; otherwise it is the member's epoch.
 - The answer names the member's epoch, and when it is to heartbeat again: sooner while it waits for its assignment
   (kavka.group.rebalance.heartbeat.interval.ms), where Apache Kafka always says the same.
+- The first heartbeat in a group without members is held for 20 ms. Where others come meanwhile, the first assignment
+  waits until no member has joined for a while, and not where group.consumer.assignment.interval.ms is 0.
 - It has an assignment where the member said everything, or where it has changed.
 - A member gets what the others have given up: it heartbeats until it has its whole target.
 - Topics are subscribed to by their names, and by an expression (RE2) that the whole name has to match. It matches what

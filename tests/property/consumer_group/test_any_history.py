@@ -42,6 +42,13 @@ def beat(name: str, is_lost: bool, follows: bool) -> Step:
     return lambda world: name in world.clients and world.beat(name, is_lost=is_lost, follows=follows)
 
 
+def come(is_joint: bool) -> Step:
+    def step(world: World) -> None:
+        world.is_joint = is_joint
+
+    return step
+
+
 def subscribe(name: str, topics: tuple[str, ...], regex: str | None = None) -> Step:
     def step(world: World) -> None:
         if (client := world.clients.get(name)) is not None:
@@ -67,6 +74,7 @@ STEPS = st.one_of(
     st.builds(subscribe, NAMES, TOPICS),
     st.builds(subscribe, NAMES, TOPICS, st.sampled_from(["", "[tu]", "t.*", "u?"])),
     st.just(World.match),
+    st.builds(come, st.booleans()),
     st.builds(leave, NAMES, st.sampled_from([-1, -2])),
     st.builds(lambda ms: lambda world: world.advance(ms), st.sampled_from([500, 5_000, 30_000, 61_000])),
     st.builds(lambda name, n: lambda world: world.topics.grow(name, n), st.sampled_from("tu"), st.sampled_from([5, 7])),

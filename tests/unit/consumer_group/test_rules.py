@@ -423,6 +423,82 @@ def test_members_that_join_together_cost_few_computations() -> None:
     assert {len(topics["t"]) for topics in world.owned().values()} == {2}
 
 
+def gathered(members: int, *, apart_ms: int = 0, settings: ConsumerGroupSettings | None = None) -> World:
+    """A group whose members come together."""
+    world = World(settings or ConsumerGroupSettings(), t=100)
+    world.is_joint = True
+    for number in range(members):
+        world.join(f"m{number}")
+        world.beat(f"m{number}")
+        world.advance(apart_ms)
+    return world
+
+
+def test_the_first_target_of_members_that_come_together_waits_until_none_joins() -> None:
+    world = gathered(50, apart_ms=20)
+    assert (world.computed, world.group.state) == (0, GroupState.ASSIGNING)
+    assert {world.member(name).epoch for name in world.clients} == {1}, "0 would mean that they are to join"
+    world.advance(229)
+    world.beat("m0")
+    assert (world.computed, world.interval_ms) == (0, 500), "the last one has joined less than half of that ago"
+    world.advance(1)
+    world.settle(rounds=2)
+    assert (world.computed, world.group.state) == (1, GroupState.STABLE)
+    assert {len(topics["t"]) for topics in world.owned().values()} == {2}
+    assert not any(member.revoking for member in world.group.members.values())
+
+
+def test_members_that_come_without_an_end_are_waited_for_three_intervals() -> None:
+    world = gathered(29, apart_ms=100)
+    assert world.computed == 0
+    world.advance(100)
+    world.join("late")
+    world.beat("late")
+    assert world.computed == 1
+
+
+@pytest.mark.parametrize(
+    "settings", [ConsumerGroupSettings(assignment_interval_ms=0), ConsumerGroupSettings(rebalance_interval_ms=0)]
+)
+def test_no_member_is_waited_for_where_targets_or_heartbeats_do_not_wait(settings: ConsumerGroupSettings) -> None:
+    world = gathered(1, settings=settings)
+    assert (world.computed, world.group.state) == (1, GroupState.STABLE)
+
+
+def test_members_that_come_together_to_a_group_that_has_members_do_not_wait() -> None:
+    world = World(ConsumerGroupSettings(), t=4)
+    world.join("A")
+    world.settle("A")
+    world.advance(1_000)
+    world.is_joint = True
+    world.join("B")
+    world.beat("B")
+    assert world.computed == 2
+
+
+def test_members_gather_again_in_a_group_that_all_have_left() -> None:
+    world = gathered(2)
+    world.advance(500)
+    world.settle()
+    for name in list(world.clients):
+        world.leave(name)
+    world.advance(60_000)
+    for name in list(world.clients):
+        world.join(name)
+        world.beat(name)
+    assert (world.computed, world.group.state) == (1, GroupState.ASSIGNING)
+    world.advance(250)
+    world.settle()
+    assert (world.computed, world.group.state) == (2, GroupState.STABLE)
+
+
+def test_a_clock_that_is_set_back_while_members_gather_ends_that() -> None:
+    world = gathered(2)
+    world.now_ms -= 3_600_000
+    world.settle()
+    assert (world.computed, world.group.state) == (1, GroupState.STABLE)
+
+
 def test_a_clock_that_is_set_back_holds_up_no_assignment() -> None:
     world = World(ConsumerGroupSettings(assignment_interval_ms=1_000), t=4)
     world.join("A")

@@ -105,6 +105,7 @@ class World:
         self.classic: ClassicGroup | None = None  # that the group has become
         self.is_rebalancing = False
         self.interval_ms = 0  # that the last answer told
+        self.is_joint = False  # clients that join a group without members come together
 
     @property
     def group(self) -> ConsumerGroup:
@@ -185,7 +186,7 @@ class World:
     def around(self, group: ConsumerGroup, regex: str | None = None) -> rules.Surroundings:
         """What a command finds; an expression that is new to the group has been matched."""
         matched = {regex: self.matches(regex)} if regex and regex not in group.matched else {}
-        return rules.Surroundings(self.topics, self.topics.changes, self.now_ms, matched)
+        return rules.Surroundings(self.topics, self.topics.changes, self.now_ms, matched, is_joint=self.is_joint)
 
     def matches(self, regex: str) -> frozenset[str]:
         return frozenset(name for name in self.topics.by_name if re.fullmatch(regex, name))
@@ -217,10 +218,7 @@ class World:
                 replay(self.groups, record.key, record.value)
         self.computed += change.has_computed
         self.interval_ms = change.interval_ms
-        if change.topics_seen != -1:
-            self.groups[GROUP].topics_seen = change.topics_seen
-        if change.has_matched_all:
-            self.groups[GROUP].matched_seen, self.groups[GROUP].matched_at_ms = self.topics.changes, self.now_ms
+        self._note_what_no_record_says(change)
         if change.revokes_ms is None:
             self.revocations.pop(change.member_id, None)
         elif change.revokes_ms >= 0:
@@ -230,6 +228,14 @@ class World:
         for member_id in change.ended:
             self.sessions.pop(member_id, None)
             self.revocations.pop(member_id, None)
+
+    def _note_what_no_record_says(self, change: rules.Change) -> None:
+        if change.gathering is not None or change.has_computed:
+            self.groups[GROUP].gathering = change.gathering
+        if change.topics_seen != -1:
+            self.groups[GROUP].topics_seen = change.topics_seen
+        if change.has_matched_all:
+            self.groups[GROUP].matched_seen, self.groups[GROUP].matched_at_ms = self.topics.changes, self.now_ms
 
     def advance(self, by_ms: int) -> None:
         """Let time pass: sessions end, and members that took too long to give partitions up are fenced."""

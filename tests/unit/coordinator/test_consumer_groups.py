@@ -10,6 +10,7 @@ import pytest
 
 from kavka_broker.api.a69_consumer_group_describe import consumer_group_describe
 from kavka_broker.coordinator.groups import topic_expressions
+from kavka_broker.coordinator.groups.group_commands import Heard
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.consumer_group import heartbeat as rules
@@ -32,7 +33,7 @@ from tests.support.waiting import until
 from tests.unit.coordinator.fakes import World, commit, expire, offset, pacing, play
 
 PARTITIONS = 4
-SETTINGS = ConsumerGroupSettings()
+SETTINGS = ConsumerGroupSettings(rebalance_interval_ms=0)  # members do not gather
 
 
 def world_with_topic(**settings: int) -> World:
@@ -635,5 +636,86 @@ def test_offsets_expire_with_the_subscription_and_the_group_with_them() -> None:
         world.advance(61_000)
         expire(world)
         assert (world.shard.consumers.get("g"), offset(world, "g")) == (None, None)
+
+    play(scenario)
+
+
+# --- members that come together -------------------------------------------------------------------------------------
+
+GATHERING = ConsumerGroupSettings()
+
+
+def arriving(world: World, *names: str, **fields: Any) -> list["asyncio.Task[Heard]"]:
+    """First heartbeats, which are held."""
+    tasks = []
+    for name in names:
+        first = Heartbeat("g", name, 0, "client", "/h", rebalance_timeout_ms=20_000, topics=("t",), owned={}, **fields)
+        heard = world.shard.consumers.heartbeat(first, GATHERING)
+        assert not isinstance(heard, tuple), "another member may come"
+        tasks.append(asyncio.ensure_future(heard))
+    return tasks
+
+
+async def let_go(world: World, ms: int = 25) -> None:
+    await asyncio.sleep(0)
+    world.advance(ms)
+    for _ in range(3):
+        await asyncio.sleep(0)
+
+
+@pytest.mark.parametrize(("names", "expected"), [(("a",), {PARTITIONS}), (("a", "b"), {0})])
+def test_a_member_is_held_a_moment_and_assigned_unless_another_comes(
+    names: tuple[str, ...], expected: set[int]
+) -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        tasks = arriving(world, *names)
+        await let_go(world, 10)
+        assert not any(task.done() for task in tasks)
+        await let_go(world, 15)
+        changes = [task.result()[0] for task in tasks]
+        assert {sum(map(len, (change.assigned or {}).values())) for change in changes} == expected
+
+    play(scenario)
+
+
+def test_two_members_that_come_together_are_assigned_at_once_when_none_comes_any_more() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        tasks = arriving(world, "a", "b")
+        await let_go(world)
+        (epoch,) = {task.result()[0].epoch for task in tasks}
+        world.advance(250)
+        for name in "ab":
+            heard = world.shard.consumers.heartbeat(Heartbeat("g", name, epoch, "client", "/h"), GATHERING)
+            assert isinstance(heard, tuple)
+            assert heard[0].assigned is not None
+            assert sum(map(len, heard[0].assigned.values())) == PARTITIONS // 2
+        assert group_of(world).targets.keys() == {"a", "b"}
+
+    play(scenario)
+
+
+def test_a_member_with_an_expression_is_held_too() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        tasks = arriving(world, "a", "b", regex="t")
+        await let_go(world)
+        await until(lambda: all(task.done() for task in tasks))
+        assert not any(task.result()[0].assigned for task in tasks)
+
+    play(scenario)
+
+
+def test_members_that_are_held_hear_that_the_coordinator_has_moved() -> None:
+    async def scenario() -> None:
+        world = world_with_topic()
+        (task,) = arriving(world, "a")
+        await asyncio.sleep(0)
+        world.shard.consumers.close()
+        with pytest.raises(BrokerError) as refused:
+            await task
+        assert refused.value.code is ErrorCode.NOT_COORDINATOR
+        assert world.shard.consumers.get("g") is None
 
     play(scenario)

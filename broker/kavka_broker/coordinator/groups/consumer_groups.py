@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 
+from kavka_broker.coordinator.groups.arrivals import Arrivals
 from kavka_broker.coordinator.groups.classic_groups import SESSION_COST, ClassicGroups
 from kavka_broker.coordinator.groups.consumer_fencing import ConsumerFencing
 from kavka_broker.coordinator.groups.deleted_topics import DeletedTopics
@@ -25,6 +26,7 @@ from kavka_broker.core.consumer_group import classic_snapshot
 from kavka_broker.core.consumer_group import heartbeat as rules
 from kavka_broker.core.consumer_group.checks import Heartbeat
 from kavka_broker.core.consumer_group.classic_snapshot import snapshot_of
+from kavka_broker.core.consumer_group.gathering import gathers
 from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings
 from kavka_broker.core.consumer_group.records import KEYS, group_tombstones, replay
 from kavka_broker.core.consumer_group.settings import ConsumerGroupSettings
@@ -70,6 +72,7 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         self._clock = pacing.clock
         self._slices = pacing.slices
         self.commands: ConsumerCommands = GroupCommands(self, replay_consumers, group_log, turns, pacing.threads)
+        self._arrivals = Arrivals(pacing.timers)
         self._fencing = ConsumerFencing(
             self.existing, settings.consumer, self.around, self.commands, self.is_large, group_log, pacing
         )
@@ -93,6 +96,7 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
     def close(self) -> None:
         """Forget the groups: another broker serves them."""
         self.commands.close()
+        self._arrivals.close()
         self.timers.close()
         self.clear()
 
@@ -107,24 +111,46 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         if beat.leaves:
             leaving = partial(self._leaving, replace(beat, topics=None, owned=None))
             return self.commands.do_regardless(beat.group_id, leaving, is_large=self.is_large(beat.group_id))
+        if self._begins(beat) and gathers(settings):
+            return self._hear_arrival(beat, settings, may_describe)
+        return self._hear(beat, settings, may_describe)
+
+    def _begins(self, beat: Heartbeat) -> bool:
+        """Whether the member joins a group that has no members, of either protocol."""
+        group, classic = self._groups.get(beat.group_id), self._image.groups.get(beat.group_id)
+        has_members = (group is not None and group.members) or (classic is not None and not is_unused(classic))
+        return beat.joins and not has_members
+
+    async def _hear_arrival(self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
+        """Hear the member once others have had a moment to come too, for whom the first assignment then waits."""
+        is_joint = await self._arrivals.arrive(beat.group_id, beat.member_id)
+        heard = self._hear(beat, settings, may_describe, is_joint=is_joint)
+        return heard if isinstance(heard, tuple) else await heard
+
+    def _hear(
+        self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights, *, is_joint: bool = False
+    ) -> Heard | Awaitable[Heard]:
         group = self._groups.get(beat.group_id)
         if beat.regex and (group is None or beat.regex not in group.matched):
-            return self._hear_expression(beat, settings, may_describe)
+            return self._hear_expression(beat, settings, may_describe, is_joint=is_joint)
         is_steady = group is not None and rules.is_steady(group, beat, self._topics.changes)
         classic = self._image.groups.get(beat.group_id)
         is_large = not is_steady and (
             self.is_large(beat.group_id, beat.topics or (), beat.owned_count)
             or (beat.joins and classic is not None and classic_snapshot.is_large(classic))
         )
-        outcome = self.commands.do(beat.group_id, partial(self._hearing, beat, settings), is_large=is_large)
+        hearing = partial(self._hearing, beat, settings, is_joint=is_joint)
+        outcome = self.commands.do(beat.group_id, hearing, is_large=is_large)
         return when_done(outcome, partial(self._heard, beat.group_id, settings, may_describe))
 
-    async def _hear_expression(self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
+    async def _hear_expression(
+        self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights, *, is_joint: bool
+    ) -> Heard:
         """Hear a member with an expression that is new to the group."""
         assert beat.regex
         topics_seen = self._topics.changes  # topics that come meanwhile are not among those that it matches
         matched = {beat.regex: await self._expressions.match(beat.regex, may_describe)}
-        hearing = partial(self._hearing, beat, settings, matched, topics_seen)
+        hearing = partial(self._hearing, beat, settings, matched, topics_seen, is_joint=is_joint)
         heard = await self.commands.do_in_turn(beat.group_id, hearing)
         return self._heard(beat.group_id, settings, may_describe, heard)
 
@@ -152,9 +178,12 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         settings: ConsumerGroupSettings,
         matched: Mapping[str, frozenset[str]] | None = None,
         topics_seen: int = -1,
+        *,
+        is_joint: bool = False,
     ) -> ConsumerCommand:
         """Raises BrokerError."""
         known, around = self._groups.get(beat.group_id), self.around(matched, topics_seen)
+        around = replace(around, is_joint=is_joint)
         decide = partial(rules.heartbeat, beat=beat, settings=settings, around=around)
         if known is not None:
             return Command(known, decide, around)
@@ -231,6 +260,8 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         group, change = outcome.group, outcome.change
         if change.classic is not None:
             return
+        if change.gathering is not None or change.has_computed:
+            group.gathering = change.gathering
         if change.topics_seen >= 0:
             group.topics_seen = change.topics_seen
         if change.has_matched_all:

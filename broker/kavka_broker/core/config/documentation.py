@@ -94,8 +94,8 @@ _BROKER: Final = {
     " not installed.",
     "kavka.group.lag.interval.ms": "How often the lag of groups is measured, where metrics are served.",
     "kavka.group.rebalance.heartbeat.interval.ms": "How soon a member of a group of the new protocol heartbeats while"
-    " it waits for its assignment; in a group of more members than that, a millisecond a member. 0 is as soon as all"
-    " others, as in Apache Kafka.",
+    " it waits for its assignment; in a group of more members than that, a millisecond a member. Members that come"
+    " together are assigned once none has joined for half of it. 0 switches both off, as in Apache Kafka.",
     "kavka.log.format": "How log lines are written: text for people, json for machines.",
     "kavka.log.level": "The least level that is logged.",
     "kavka.login.timeout.ms": "How long a connection to a listener with SASL may go without a login before the broker"

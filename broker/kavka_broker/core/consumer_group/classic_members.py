@@ -12,7 +12,7 @@ from collections.abc import Collection
 
 from kavka_broker.core.consumer_group.checks import Heartbeat, member_of, require_instance
 from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded, fits
-from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings, heartbeat, is_due
+from kavka_broker.core.consumer_group.heartbeat import Change, Surroundings, gathering_of, heartbeat, may_assign
 from kavka_broker.core.consumer_group.records import replay
 from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX, ConsumerGroupSettings, MigrationPolicy
 from kavka_broker.core.consumer_group.state import ClassicSide, ConsumerGroup, ConsumerMember, MemberState, has_reached
@@ -144,7 +144,7 @@ def has_to_rejoin(group: ConsumerGroup, member: ConsumerMember, settings: Consum
     if member.epoch < group.assignment_epoch or member.state is MemberState.UNREVOKED_PARTITIONS:
         return True
     is_behind = group.epoch > group.assignment_epoch
-    if is_behind and is_due(group.assigned_at_ms, settings.assignment_interval_ms, now_ms):
+    if is_behind and may_assign(group, gathering_of(group, settings, now_ms), settings, now_ms):
         return True
     return member.state is MemberState.UNRELEASED_PARTITIONS and not _waits(group, member)
 

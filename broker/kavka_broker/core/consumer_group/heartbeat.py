@@ -5,7 +5,8 @@ the subscription or a subscribed topic has changed; computes the target for that
 towards its target. Nothing here changes a group: the shell appends the records and replays them.
 
 The target of a group that was assigned less than `assignment_interval_ms` ago waits for the heartbeats after that
-(KIP-1263): a thousand members that join at once cost a few computations instead of a thousand.
+(KIP-1263): a thousand members that join at once cost a few computations instead of a thousand. The first target of
+members that come together waits for all of them (`gathering`).
 
 What a command takes grows with members, topics and partitions, up to seconds. `is_large` and `is_steady` say which of
 them the shell may do at once.
@@ -20,6 +21,7 @@ from kavka_broker.core.consumer_group.assignors import ASSIGNORS, Subscriber
 from kavka_broker.core.consumer_group.checks import Heartbeat, check_epoch, member_of, require_instance
 from kavka_broker.core.consumer_group.classic_snapshot import ClassicSnapshot
 from kavka_broker.core.consumer_group.downgrade import downgrade_records, downgraded, fits, may_downgrade
+from kavka_broker.core.consumer_group.gathering import Gathering, gathers
 from kavka_broker.core.consumer_group.reconciliation import Goal, reconcile
 from kavka_broker.core.consumer_group.records import (
     assigned_record,
@@ -39,6 +41,7 @@ from kavka_broker.core.consumer_group.settings import (
 )
 from kavka_broker.core.consumer_group.state import (
     LEFT_FOR_A_WHILE_EPOCH,
+    NO_TARGET,
     NO_TOPICS,
     TEXT_BYTES,
     ConsumerGroup,
@@ -92,6 +95,7 @@ class Surroundings:
     matched: Mapping[str, frozenset[str]] = field(default_factory=dict)
     room_bytes: int = MEMBERS_BYTES_MAX
     batch_bytes_max: int = MEMBERS_BYTES_MAX
+    is_joint: bool = False  # others join a group without members at the same time
 
     def has_room(self, growth_bytes: int) -> bool:
         return has_room_for(growth_bytes, self.room_bytes)
@@ -116,6 +120,7 @@ class Change:
     has_computed: bool = False  # a target was computed
     topics_seen: int = -1  # the hash was compared with the topics as of this change of them
     has_matched_all: bool = False  # all expressions of the group were matched with the topics
+    gathering: Gathering | None = None  # members still join, and the first target waits for them
     upgraded: ClassicSnapshot | None = None  # the classic group whose place the group takes
     classic: ClassicGroup | None = None  # that takes the group's place
     has_to_rebalance: bool = False  # the classic group
@@ -177,10 +182,14 @@ def heartbeat(
     view = View(group, member, replaced, around.matched)
     _match(view, before if is_known else None, around, change)
     epoch = _epoch(view, before, around, change)
-    is_next = assigns and epoch > group.assignment_epoch
-    if is_next and is_due(group.assigned_at_ms, settings.assignment_interval_ms, around.now_ms):
+    change.gathering = _gathering(group, settings, around, is_new=is_new) if assigns else None
+    if assigns and epoch > group.assignment_epoch and may_assign(group, change.gathering, settings, around.now_ms):
         target = _assign(view, epoch, settings, around, change)
         assignment_epoch = epoch
+    elif change.gathering is not None and not group.assignment_epoch:
+        # A target of nothing, for the first members to be in its epoch: 0 would mean to them that they are to join.
+        change.records.append(target_epoch_record(group.group_id, FIRST_EPOCH, 0))
+        target, assignment_epoch = NO_TARGET, FIRST_EPOCH
     else:
         target = group.target_of(replaced.member_id if replaced is not None else member.member_id)
         assignment_epoch = group.assignment_epoch
@@ -294,6 +303,26 @@ def is_due(assigned_at_ms: int, interval_ms: int, now_ms: int) -> bool:
     before this one was set back: waiting for that time could take hours.
     """
     return not assigned_at_ms <= now_ms < assigned_at_ms + interval_ms
+
+
+def may_assign(group: ConsumerGroup, gathering: Gathering | None, settings: ConsumerGroupSettings, now_ms: int) -> bool:
+    """Whether the target of a new epoch may be computed: no members are awaited, and the last one is old enough."""
+    return gathering is None and is_due(group.assigned_at_ms, settings.assignment_interval_ms, now_ms)
+
+
+def gathering_of(group: ConsumerGroup, settings: ConsumerGroupSettings, now_ms: int) -> Gathering | None:
+    """Return whom the first target of the group waits for, None where that may be computed."""
+    gathering = group.gathering
+    return None if gathering is None or gathering.is_over(settings, now_ms) else gathering
+
+
+def _gathering(
+    group: ConsumerGroup, settings: ConsumerGroupSettings, around: Surroundings, *, is_new: bool
+) -> Gathering | None:
+    if around.is_joint and not group.members and gathers(settings):
+        return Gathering(around.now_ms, around.now_ms)
+    gathering = gathering_of(group, settings, around.now_ms)
+    return gathering.joined(around.now_ms) if gathering is not None and is_new else gathering
 
 
 # --- the steps ------------------------------------------------------------------------------------------------------

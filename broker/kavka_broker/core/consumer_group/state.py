@@ -16,6 +16,8 @@ from enum import Enum, IntEnum
 from types import MappingProxyType
 from typing import Final, Self
 
+from kavka_broker.core.consumer_group.gathering import Gathering
+
 __all__ = [
     "LEFT_EPOCH",
     "LEFT_FOR_A_WHILE_EPOCH",
@@ -152,6 +154,7 @@ class ConsumerGroup:
     topics_seen: int = field(default=-1, compare=False)  # the number of topic changes at which the hash was compared
     matched_seen: int = field(default=-1, compare=False)  # and at which all expressions were matched with the topics
     matched_at_ms: int = field(default=0, compare=False)
+    gathering: Gathering | None = field(default=None, compare=False)  # whom the first target waits for
 
     @property
     def state(self) -> GroupState:
