@@ -71,17 +71,13 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
     topics: list[CreatableTopicResult] = []
     async for refused_ones in broker.slices.in_turns(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
-    if len(wanted) >= WAITS_FROM_TOPICS and client.version >= DETAILS_FROM_VERSION and _may_wait(client):
+    is_long = len(wanted) >= WAITS_FROM_TOPICS and client.version >= DETAILS_FROM_VERSION
+    if is_long and client.has_own_connection:  # which gives the place among long answers back
         client.making = await broker.answers.turn(client.turns_name)
     details, answers = Details(layers(broker)), list(zip(wanted, results, strict=True))
     async for some in broker.slices.in_turns(answers, ANSWERS_PER_TURN):
         topics += [answer_of(asked, result, details, client.version) for asked, result in some]
     return CreateTopicsResponse(topics=topics)
-
-
-def _may_wait(client: Client) -> bool:
-    """Whether the answer leaves by the connection of the client, which gives its place among long answers back."""
-    return client.peer is not None and not client.peer.is_enveloped
 
 
 class Details:
@@ -108,8 +104,7 @@ class Details:
 
 def is_for_node(wanted: Sequence[CreatableTopic], client: Client) -> bool:
     """Whether a node of the cluster asks for internal topics, in its own name."""
-    peer = client.peer
-    is_node = peer is None or (client.role == "controller" and not peer.is_enveloped)
+    is_node = client.peer is None or (client.role == "controller" and client.has_own_connection)
     return is_node and all(topic.name in INTERNAL for topic in wanted)
 
 

@@ -61,7 +61,7 @@ def audited(apis: "Mapping[int, Api]", role: "Role") -> "Mapping[int, Api]":
 def _audited(api: "Api") -> "Api":
     def handle(request: Message, broker: "Broker", client: "Client") -> "Answer | Awaitable[Answer]":
         is_told = broker.journal is not None or broker.is_refusing
-        if not is_told or client.peer is None or client.peer.is_enveloped:
+        if not is_told or not client.has_own_connection:
             return api.handle(request, broker, client)
 
         async def decided(broker: "Broker") -> "Answer":

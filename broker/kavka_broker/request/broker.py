@@ -349,6 +349,11 @@ class Client:
         return 0 if self.peer is None else self.peer.number
 
     @property
+    def has_own_connection(self) -> bool:
+        """Whether the client itself sent the request here: it was neither made in this process nor enveloped."""
+        return self.peer is not None and not self.peer.is_enveloped
+
+    @property
     def is_by_token(self) -> bool:
         """Whether the client has logged in by a delegation token."""
         return self.peer is not None and self.peer.is_by_token

@@ -21,7 +21,7 @@ def may_ask(broker: "Broker", client: "Client") -> bool:
     """
     if client.is_by_token:
         return False
-    if client.peer is None or client.peer.is_enveloped:
+    if not client.has_own_connection:
         return True
     protocol = broker.config.protocols[client.listener]
     return protocol != "PLAINTEXT" and not (protocol == "SSL" and client.user == "ANONYMOUS")

@@ -8,11 +8,11 @@ import asyncio
 from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue
+from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
 from kavka_broker.loop.slices import Slices
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.writeback_throttling import STRAINED_LOOK_SECONDS
 
-Turn = asyncio.Future[None]
 BYTE_NS: Final = 1
 """What a byte counts for whose turn it is: a disk writes one in about that time."""
 
@@ -30,16 +30,11 @@ class DiskQueue:
         if _may_write(disk) and not self.waiting:
             return
         flow = self.waiting.join(*self._slices.time.client)
-        turn: Turn = asyncio.get_running_loop().create_future()
-        self.waiting.wait(flow, turn)
         if self._watch is None:
             self._watch = asyncio.create_task(self._let_on(disk))
         try:
-            await turn
+            await wait_for_turn(self.waiting, flow, _give_nothing_back)
             self.waiting.charge(flow, size_bytes * BYTE_NS)
-        except BaseException:
-            self.waiting.forget(flow, turn)
-            raise
         finally:
             self.waiting.leave(flow)
 
@@ -49,11 +44,13 @@ class DiskQueue:
             if not _may_write(disk):
                 await asyncio.sleep(STRAINED_LOOK_SECONDS)
                 continue
-            taken = self.waiting.take()
-            if taken is not None and not taken[1].done():
-                taken[1].set_result(None)
+            if give_turn(self.waiting):
                 await asyncio.sleep(0)
         self._watch = None
+
+
+def _give_nothing_back() -> None:
+    """Leave the next turn to the watch, which gives one after the other anyway."""
 
 
 def _may_write(disk: Disk) -> bool:
