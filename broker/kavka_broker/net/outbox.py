@@ -3,7 +3,8 @@
 Answers go to the socket as the pieces they are made of (`writev` of a header and slices of mapped log segments; the
 kernel reads the page cache directly). Only when the socket is full does one bounded chunk go through the transport,
 whose `resume_writing` then tells when to go on. A slow reader thus costs a chunk of memory and no CPU, however
-large its answer is.
+large its answer is. What is small is joined while it waits: an answer of ten bytes would cost some 400 as an object of
+its own, and the bound of a connection counts bytes.
 
 A client that sends ahead often has several small requests in one receive. Their answers are gathered and leave with
 one call: waking the client costs more than all the rest of a small request.
@@ -21,6 +22,8 @@ Buffer = bytes | bytearray | memoryview
 PIECES_MAX = 512  # below the kernel's IOV_MAX of 1,024
 CHUNK_BYTES_MAX = 128 * 1024
 GATHERED_BYTES_MAX = 64 * 1024
+SMALL_BYTES_MAX = 4 * 1024
+JOINED_BYTES_MAX = 64 * 1024
 
 
 class Outbox:
@@ -32,6 +35,7 @@ class Outbox:
         "_held",
         "_pieces",
         "_promised_bytes",
+        "_small",
         "_transport",
         "sent_bytes",
         "waiting_bytes",
@@ -40,6 +44,7 @@ class Outbox:
     def __init__(self, transport: Transport) -> None:
         self._transport = transport
         self._pieces: deque[memoryview] = deque()
+        self._small = bytearray()  # what is small at the end of what waits, behind `_pieces`
         self._gathered: list[Buffer] | None = None
         self._held: Held | None = None  # of long answers, what waits
         self._promised_bytes = 0  # of those that are written, and not sent yet
@@ -74,13 +79,14 @@ class Outbox:
 
     def _send(self, pieces: Sequence[Buffer]) -> None:
         # The transport takes whatever it is given: where it holds something back already, nothing more is handed to it.
-        if self._pieces or self._transport.get_write_buffer_size() or self._transport.is_closing():
+        if self.waiting_bytes or self._transport.get_write_buffer_size() or self._transport.is_closing():
             self._keep(pieces)
             return
         size_bytes = sum(map(len, pieces))
         sent = self._write(pieces[:PIECES_MAX])
         if sent < size_bytes:
             self._keep(pieces)
+            self._end_small()
             self._drop_sent(sent)
             self._hand_over()
 
@@ -106,6 +112,7 @@ class Outbox:
         self._count_taken()
 
     def _send_rest(self) -> None:
+        self._end_small()
         while self._pieces:
             wanted = [self._pieces[i] for i in range(min(PIECES_MAX, len(self._pieces)))]
             sent = self._write(wanted)
@@ -125,6 +132,7 @@ class Outbox:
 
     def clear(self) -> None:
         self._pieces.clear()
+        self._small = bytearray()
         self.waiting_bytes = 0
         held, self._held = self._held, None  # it holds the connection
         if held is not None:
@@ -145,9 +153,20 @@ class Outbox:
 
     def _keep(self, pieces: Sequence[Buffer]) -> None:
         for piece in pieces:
-            if len(piece):
+            self.waiting_bytes += len(piece)
+            if len(piece) > SMALL_BYTES_MAX:
+                self._end_small()
                 self._pieces.append(memoryview(piece))
-                self.waiting_bytes += len(piece)
+                continue
+            self._small += piece
+            if len(self._small) > JOINED_BYTES_MAX:
+                self._end_small()
+
+    def _end_small(self) -> None:
+        """Have what is small wait as one piece."""
+        if self._small:
+            self._pieces.append(memoryview(self._small))
+            self._small = bytearray()
 
     def _drop_sent(self, sent: int) -> None:
         self.waiting_bytes -= sent

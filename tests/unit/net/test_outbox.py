@@ -3,11 +3,12 @@
 import asyncio
 import socket
 import ssl
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
 from kavka_broker.net import outbox as module
-from kavka_broker.net.outbox import CHUNK_BYTES_MAX, GATHERED_BYTES_MAX, PIECES_MAX, Outbox
+from kavka_broker.net.outbox import CHUNK_BYTES_MAX, GATHERED_BYTES_MAX, PIECES_MAX, SMALL_BYTES_MAX, Outbox
 from kavka_broker.net.tls_protocol import TlsProtocol
 from kavka_broker.net.transports import stream_of
 from tests.support.secured import certificates
@@ -224,3 +225,37 @@ def test_nothing_gathered_is_nothing_sent() -> None:
 
 def test_a_gathering_fits_one_call_of_the_kernel() -> None:
     assert module.PIECES_MAX < 1024
+
+
+def test_small_answers_that_wait_take_little_more_memory_than_their_bytes() -> None:
+    transport = Encrypting()
+    transport.is_full = True
+    outbox = Outbox(transport)
+    answers = [b"%010d" % number for number in range(100_000)]
+    tracemalloc.start()
+    try:
+        for answer in answers:
+            outbox.send([answer])
+        kept_bytes, _ = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert outbox.waiting_bytes == 1_000_000
+    assert kept_bytes < 1_500_000
+    transport.is_full = False
+    outbox.resume()
+    assert b"".join(transport.written) == b"".join(answers)
+
+
+def test_small_and_large_answers_that_wait_leave_in_their_order() -> None:
+    transport = Encrypting()
+    transport.is_full = True
+    outbox = Outbox(transport)
+    answers = [
+        bytes([number]) * size for number, size in enumerate((10, SMALL_BYTES_MAX + 1, 0, 7, SMALL_BYTES_MAX, 3))
+    ]
+    for answer in answers:
+        outbox.send([answer])
+    transport.is_full = False
+    outbox.resume()
+    assert b"".join(transport.written) == b"".join(answers)
+    assert outbox.waiting_bytes == 0
