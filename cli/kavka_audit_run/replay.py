@@ -3,7 +3,7 @@
 import time
 from pathlib import Path
 
-from kavka_audit.delta.dead_letters import Replayed, replay
+from kavka_audit.delta.dead_letter_replay import Replayed, replay
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.errors import told
 from kavka_audit_run.main import progress

@@ -9,7 +9,7 @@ from kavka_broker.coordinator.groups.group_shard import Shard
 from kavka_broker.core.group import membership
 from kavka_broker.core.group import offsets as group_offsets
 from kavka_broker.core.group.effects import TimerKind
-from kavka_broker.core.metadata.decide import partition_change
+from kavka_broker.core.metadata.decide import leader_election, partition_change
 from kavka_broker.core.partition.producer_state import ProducerStates
 from kavka_broker.replica.hosting.replica_manager import ReplicaManager
 from kavka_broker.replica.leading.partition import Partition
@@ -39,12 +39,12 @@ def refused_batches_forgotten(patch: Patch) -> None:
 @tooth("whoever lives may lead, whatever the topic allows", "kill pause isolate", 40, replica_lag_time_max_ms="1000",
        broker_session_timeout_ms="2000")  # fmt: skip
 def unclean_election_everywhere(patch: Patch) -> None:
-    elect = partition_change._elect
+    elect = leader_election.elect
 
     def elect_any(state: Any, rules: Any, usable: Any, **how: Any) -> int:
         return elect(state, replace(rules, unclean_election=True), usable, **how)
 
-    patch.setattr(partition_change, "_elect", elect_any)
+    patch.setattr(partition_change, "elect", elect_any)
 
 
 @tooth("an altered config does not reach the partitions that are open", "kill isolate", 30, workloads="trimming")

@@ -5,7 +5,7 @@ from typing import Any
 from kavka_broker.core.authentication.scram import Exchange
 from kavka_broker.core.authentication.session import Session
 from kavka_broker.core.authentication.signing_keys import SigningKey
-from kavka_broker.core.authentication.tokens import Named, TokenJudge
+from kavka_broker.core.authentication.token_claims import Named, TokenJudge
 from kavka_broker.core.metadata.image.credentials import Credentials
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken, DelegationTokens
 from kavka_broker.net.connection import Connection

@@ -11,7 +11,7 @@ from kavka_broker.loop.backlog import Backlog
 from kavka_broker.membership.lifecycle import Lifecycle
 from kavka_broker.replica.following import fetched_batches
 from kavka_broker.replica.following.session import Followed
-from kavka_broker.replica.hosting.offline_replicas import MissingLogs
+from kavka_broker.replica.hosting.missing_logs import MissingLogs
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.writing.produce import Produce
 from kavka_broker.storage import durability, recovery

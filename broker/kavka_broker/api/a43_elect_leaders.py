@@ -13,7 +13,7 @@ Versions: flexible from 2; the type and an error at the top from 1.
 from collections.abc import Iterable
 
 from kavka_broker.core.metadata.decide.election_policy import policy_of
-from kavka_broker.core.metadata.decide.elections import Election, Result, elect_leaders
+from kavka_broker.core.metadata.decide.leader_moves import Election, Result, elect_leaders
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest
 from kavka_broker.protocol.messages.elect_leaders_response import (

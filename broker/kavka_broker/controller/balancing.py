@@ -19,7 +19,7 @@ from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.delegation_tokens import SWEPT_MAX, sweep
 from kavka_broker.core.metadata.decide.election_policy import policy_of
-from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, balance, rescue
+from kavka_broker.core.metadata.decide.leader_moves import ELECTIONS_MAX, balance, rescue
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.logs import get
 from kavka_broker.loop.tasks import watch

@@ -7,7 +7,7 @@ from typing import NamedTuple
 from kavka_broker.core.authentication.inter_node import LinkSettings, to_brokers, to_controllers
 from kavka_broker.core.authentication.settings import is_read, sasl_of
 from kavka_broker.core.authentication.tls import tls_of
-from kavka_broker.core.authentication.tokens import TokenJudge
+from kavka_broker.core.authentication.token_claims import TokenJudge
 from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError

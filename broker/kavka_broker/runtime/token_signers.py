@@ -19,7 +19,7 @@ from typing import Final
 from urllib.parse import unquote, urlsplit
 
 from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, lack, parse_keys
-from kavka_broker.core.authentication.tokens import TokenJudge
+from kavka_broker.core.authentication.token_claims import TokenJudge
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.runtime.addresses import StartError

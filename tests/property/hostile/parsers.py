@@ -18,7 +18,7 @@ from kavka_broker.core.authentication.scram import SHA_256, Exchange
 from kavka_broker.core.authentication.scram_client import Client, LoginError
 from kavka_broker.core.authentication.signing_keys import KeySetError, parse_keys
 from kavka_broker.core.authentication.subjects import parse_rules, user_of
-from kavka_broker.core.authentication.tokens import TokenError, TokenJudge, TokenSettings
+from kavka_broker.core.authentication.token_claims import TokenError, TokenJudge, TokenSettings
 from kavka_broker.core.regular_expressions import Pattern, PatternError
 from kavka_broker.core.telemetry.otlp import decode, with_attributes
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation

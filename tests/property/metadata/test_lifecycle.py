@@ -16,8 +16,8 @@ from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.alter_partition import alter_partitions
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs
 from kavka_broker.core.metadata.decide.election_policy import MIN_INSYNC, Policy
-from kavka_broker.core.metadata.decide.elections import Election, balance, elect_leaders, rescue
 from kavka_broker.core.metadata.decide.heartbeats import Heartbeat, fence, heartbeat
+from kavka_broker.core.metadata.decide.leader_moves import Election, balance, elect_leaders, rescue
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.decide.registrations import register, unregister
 from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics

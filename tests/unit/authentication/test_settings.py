@@ -7,7 +7,7 @@ import pytest
 
 from kavka_broker.core.authentication.jaas import JaasError, parse_jaas
 from kavka_broker.core.authentication.settings import BEARER_MODULE, PLAIN_MODULE, sasl_of
-from kavka_broker.core.authentication.tokens import TokenSettings
+from kavka_broker.core.authentication.token_claims import TokenSettings
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.runtime.addresses import StartError, check

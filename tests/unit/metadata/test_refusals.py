@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from kavka_broker.core.metadata.decide.elections import Election, elect_leaders
+from kavka_broker.core.metadata.decide.leader_moves import Election, elect_leaders
 from kavka_broker.core.metadata.decide.reassignments import Reassign, reassign
 from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, GrowTopic, create_topics, grow_topics
 from kavka_broker.core.metadata.image.metadata import Metadata

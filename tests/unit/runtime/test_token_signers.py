@@ -11,8 +11,8 @@ from types import ModuleType
 import pytest
 
 from kavka_broker.core.authentication import signing_keys
+from kavka_broker.core.authentication.token_claims import TokenError, TokenJudge, TokenSettings
 from kavka_broker.core.authentication.token_keys import VALIDATOR
-from kavka_broker.core.authentication.tokens import TokenError, TokenJudge, TokenSettings
 from kavka_broker.runtime import token_signers
 from kavka_broker.runtime.addresses import StartError
 from kavka_broker.runtime.clock import SystemClock

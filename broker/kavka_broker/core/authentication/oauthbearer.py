@@ -9,7 +9,7 @@ the answer to that says that its login has failed. The log of the broker has the
 import re
 from typing import Final
 
-from kavka_broker.core.authentication.tokens import TOKEN_BYTES_MAX, TokenError, TokenJudge
+from kavka_broker.core.authentication.token_claims import TOKEN_BYTES_MAX, TokenError, TokenJudge
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 
 MECHANISM: Final = "OAUTHBEARER"

@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from kavka_broker.core.authentication.tokens import TokenJudge
+from kavka_broker.core.authentication.token_claims import TokenJudge
 
 
 @dataclass(frozen=True, slots=True)

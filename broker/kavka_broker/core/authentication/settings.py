@@ -16,8 +16,8 @@ from kavka_broker.core.authentication.login import PLAIN, SERVED_MECHANISMS
 from kavka_broker.core.authentication.oauthbearer import MECHANISM as OAUTHBEARER
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.scram import MECHANISMS as SCRAM
+from kavka_broker.core.authentication.token_claims import TokenJudge
 from kavka_broker.core.authentication.token_keys import OF_TOKENS, tokens_of
-from kavka_broker.core.authentication.tokens import TokenJudge
 from kavka_broker.core.client_names import NAME_CHARACTERS_MAX
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any, Final
 from urllib.parse import urlsplit
 
-from kavka_broker.core.authentication.tokens import TokenSettings
+from kavka_broker.core.authentication.token_claims import TokenSettings
 from kavka_broker.core.config.broker import KEYS, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 

@@ -1,6 +1,6 @@
 """Opens the logs of partitions that are placed here, and makes replicas of them (`log_opener` says when).
 
-A log that is missing, damaged or another topic's is used, begun again or refused by the rules of `offline_replicas` and
+A log that is missing, damaged or another topic's is used, begun again or refused by the rules of `missing_logs` and
 `damaged_replicas`; one that cannot be opened for want of a disk that works is tried again.
 """
 
@@ -15,7 +15,7 @@ from kavka_broker.replica.hosting.damaged_replicas import Refusals
 from kavka_broker.replica.hosting.hosted_partitions import HostedPartitions
 from kavka_broker.replica.hosting.hosting_context import HostingContext
 from kavka_broker.replica.hosting.log_opener import Openings
-from kavka_broker.replica.hosting.offline_replicas import MissingLogs, is_log_missing
+from kavka_broker.replica.hosting.missing_logs import MissingLogs, is_log_missing
 from kavka_broker.replica.hosting.partition_deletions import Departures
 from kavka_broker.replica.hosting.replica_reports import ReplicaReports
 from kavka_broker.replica.leading.partition import Partition

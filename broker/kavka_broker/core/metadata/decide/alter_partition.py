@@ -19,7 +19,8 @@ from collections.abc import Sequence
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy, rules_of
-from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.decide.leader_election import usable_in
+from kavka_broker.core.metadata.decide.partition_change import difference, settle
 from kavka_broker.core.metadata.image.brokers import Brokers
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import RECOVERED, RECOVERING, PartitionState, changed

@@ -14,7 +14,8 @@ from dataclasses import dataclass
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy, rules_of
-from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.decide.leader_election import usable_in
+from kavka_broker.core.metadata.decide.partition_change import difference, settle
 from kavka_broker.core.metadata.image.brokers import GIVEN_UP
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.protocol.errors import ErrorCode

@@ -11,7 +11,8 @@ index would have to earn back with every other change.
 from collections.abc import Callable, Collection, Iterator
 
 from kavka_broker.core.metadata.decide.election_policy import Policy, rules_of
-from kavka_broker.core.metadata.decide.partition_change import Usable, difference, settle, usable_in
+from kavka_broker.core.metadata.decide.leader_election import Usable, usable_in
+from kavka_broker.core.metadata.decide.partition_change import difference, settle
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord

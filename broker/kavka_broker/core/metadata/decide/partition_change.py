@@ -8,10 +8,7 @@ be true, and `difference` the record that makes it so. The rules, in the order i
    sync, so a replica that leaves the ISR then still has all that is committed, and may lead again without loss. Not
    so a replica that stopped uncleanly (`lost`): the end of its log may be gone. With enough replicas in sync the
    list is empty.
-3. The leader stays as long as it may lead (unless the preferred replica is asked for); otherwise the first replica in
-   sync leads; where none is in sync, the first eligible; then the last leader that was known, when it is back; then,
-   where the topic allows it, any replica that lives. The last two are unclean: records that were acknowledged may be
-   lost.
+3. The leader stays as long as it may lead, and otherwise another is elected (`leader_election`).
 4. A leader elected from outside the ISR is the whole ISR, and after an unclean election no other replica is eligible.
 5. When the last in-sync replica goes, the last leader is remembered, until the partition has a leader again.
 
@@ -19,11 +16,10 @@ A new leader is a new leader epoch. So is the departure of a replica from the as
 for those of a replica that counts. Without KIP-966 the ISR never becomes empty: its last member stays in it, fenced.
 """
 
-from collections.abc import Callable, Iterable, Sequence
-from typing import Final
+from collections.abc import Iterable, Sequence
 
 from kavka_broker.core.metadata.decide.election_policy import Rules
-from kavka_broker.core.metadata.image.brokers import Brokers
+from kavka_broker.core.metadata.decide.leader_election import Usable, elect
 from kavka_broker.core.metadata.image.topics import (
     LEADER_UNCHANGED,
     NO_LEADER,
@@ -32,26 +28,6 @@ from kavka_broker.core.metadata.image.topics import (
     PartitionState,
 )
 from kavka_broker.protocol.messages.metadata.partition_change_record import PartitionChangeRecord
-
-#: Whether this broker may hold the partition in sync, and lead it.
-Usable = Callable[[PartitionState, int], bool]
-
-NOBODY: Final = -1
-
-
-def usable_in(brokers: Brokers, *, back: int = NOBODY, gone: int = NOBODY) -> Usable:
-    """Usable brokers: unfenced, not in controlled shutdown, with the replica in a directory that is online.
-
-    `back` counts as unfenced already, `gone` as gone.
-    """
-
-    def usable(state: PartitionState, broker_id: int) -> bool:
-        registration = brokers.get(broker_id)
-        if registration is None or broker_id == gone:
-            return False
-        return (registration.usable or broker_id == back) and registration.has_online(state.directory_of(broker_id))
-
-    return usable
 
 
 def settle(
@@ -66,7 +42,7 @@ def settle(
     """Settle the partition as it will be. `lost` are brokers that may have lost the end of their logs."""
     state = _keep_last_in_sync(before, _completed(wanted), rules)
     state = _with_eligible(before, state, rules, frozenset(lost))
-    leader = _elect(state, rules, usable, preferred=preferred)
+    leader = elect(state, rules, usable, preferred=preferred)
     state = _led_by(state, leader, before)
     if _has_enough(state, rules):
         # A replica elected from the eligible may be enough by itself: others may now lack committed records.
@@ -161,24 +137,6 @@ def _with_eligible(before: PartitionState, state: PartitionState, rules: Rules, 
         # Eligible replicas of the time before the feature was turned off stay eligible as long as the ISR is empty.
         candidates = set() if state.isr else set(state.elr) - lost
     return state._replace(elr=tuple(replica for replica in state.replicas if replica in candidates))
-
-
-def _elect(state: PartitionState, rules: Rules, usable: Usable, *, preferred: bool) -> int:
-    """See the third rule."""
-    clean = state.isr or state.elr
-    order = [state.leader, *state.replicas]
-    if preferred:
-        order.insert(0, state.replicas[0])
-    for broker_id in order:
-        if broker_id in clean and usable(state, broker_id):
-            return broker_id
-    if not clean and len(state.last_known_elr) == 1:
-        (last,) = state.last_known_elr
-        if last in state.replicas and usable(state, last):
-            return last
-    if rules.unclean_election:
-        return next((replica for replica in state.replicas if usable(state, replica)), NO_LEADER)
-    return NO_LEADER
 
 
 def _led_by(state: PartitionState, leader: int, before: PartitionState) -> PartitionState:

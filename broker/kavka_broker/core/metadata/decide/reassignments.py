@@ -15,7 +15,8 @@ from dataclasses import dataclass, replace
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy, Rules, rules_of
-from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.decide.leader_election import usable_in
+from kavka_broker.core.metadata.decide.partition_change import difference, settle
 from kavka_broker.core.metadata.decide.topics import check_replicas, directory_for
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import PartitionState

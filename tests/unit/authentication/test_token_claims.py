@@ -14,7 +14,7 @@ from kavka_broker.core.authentication.login import Login, Proof
 from kavka_broker.core.authentication.oauthbearer import MESSAGE_BYTES_MAX, PAIRS_MAX, REFUSAL, Exchange
 from kavka_broker.core.authentication.sasl import SaslSettings
 from kavka_broker.core.authentication.signing_keys import EDDSA, ES, KeySetError, SigningKey, decode, parse_keys
-from kavka_broker.core.authentication.tokens import (
+from kavka_broker.core.authentication.token_claims import (
     CURVE_KEYS_TRIED_MAX,
     KEYS_TRIED_MAX,
     TOKEN_BYTES_MAX,

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from kavka_audit.delta.columns import DEAD_LETTERS
-from kavka_audit.delta.dead_letters import HALF_DONE, Replayed, replay
+from kavka_audit.delta.dead_letter_replay import HALF_DONE, Replayed, replay
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.delta.tables import Tables
 from kavka_audit.lake import rows

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from kavka_broker.core.metadata.decide.election_policy import UNCLEAN_ELECTION, Policy
-from kavka_broker.core.metadata.decide.elections import ELECTIONS_MAX, Election, balance, elect_leaders, rescue
 from kavka_broker.core.metadata.decide.heartbeats import leave
+from kavka_broker.core.metadata.decide.leader_moves import ELECTIONS_MAX, Election, balance, elect_leaders, rescue
 from kavka_broker.core.metadata.decide.topics import CreateTopic
 from kavka_broker.core.metadata.image.configs import ResourceType
 from kavka_broker.core.metadata.image.metadata import Metadata

@@ -24,7 +24,7 @@ from kavka_broker.protocol.messages.metadata.register_broker_record import Regis
 from kavka_broker.protocol.messages.metadata.topic_record import TopicRecord
 from kavka_broker.protocol.uuids import to_text
 from kavka_broker.replica.hosting import replica_opener
-from kavka_broker.replica.hosting.offline_replicas import MissingLogs
+from kavka_broker.replica.hosting.missing_logs import MissingLogs
 from kavka_broker.runtime.environment import REAL
 from kavka_broker.storage.disk import RealDisk, RealFile
 from tests.support.cluster import uuid

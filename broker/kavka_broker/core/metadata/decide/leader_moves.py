@@ -15,7 +15,8 @@ from typing import Final
 
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.election_policy import BY_DEFAULT, Policy, rules_of
-from kavka_broker.core.metadata.decide.partition_change import difference, settle, usable_in
+from kavka_broker.core.metadata.decide.leader_election import usable_in
+from kavka_broker.core.metadata.decide.partition_change import difference, settle
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.topics import NO_LEADER, PartitionState, Topic
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
