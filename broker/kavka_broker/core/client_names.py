@@ -7,6 +7,8 @@ name that is too long becomes its beginning and a hash of all of it, so that two
 from hashlib import sha256
 from typing import Final
 
+ANONYMOUS: Final = "ANONYMOUS"
+"""The user of a client that has not proved who it is."""
 NAME_CHARACTERS_MAX: Final = 256
 """The longest client id, user or software that is kept as it is."""
 LABEL_BYTES_MAX: Final = 128

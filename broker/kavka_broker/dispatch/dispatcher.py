@@ -34,6 +34,7 @@ from kavka_broker.core.authentication.session import Session
 from kavka_broker.core.client_names import NAME_CHARACTERS_MAX, shortened
 from kavka_broker.dispatch.forwarding import Forwarded, forward
 from kavka_broker.dispatch.large_requests import (
+    WRITTEN_AT_ONCE_MAX,
     check_size,
     handle,
     handle_in_parts,
@@ -61,7 +62,6 @@ from kavka_broker.request.throttling import throttle
 
 log = get("api")
 
-JOIN_GROUP = 11
 API_VERSIONS = 18
 ALTER_REPLICA_LOG_DIRS, DESCRIBE_LOG_DIRS = 34, 35
 #: What asks this broker of itself and of no leader: it is served when the broker's image is outdated, too.
@@ -342,8 +342,7 @@ class Dispatcher:
     async def _written(self, answer: Message, exchange: Exchange) -> Written:
         client, threads = exchange.client, self._broker.message_threads
         if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
-            answers, name = self._broker.answers, client.turns_name
-            client.making = await answers.turn(name) if exchange.api.key == JOIN_GROUP else answers.begin(name)
+            client.making = await self._broker.answers.turn(client.answers_name)
         pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
         return Written(answer, pieces)
 
@@ -366,6 +365,7 @@ class Dispatcher:
             self._finish_or_write(exchange, answer)
         finally:
             self._time.payer = None
+            del waiting  # an error in it has a traceback with this frame
 
     async def serve_enveloped(self, frame: memoryview, peer: Connected) -> Enveloped:
         """The answer to a frame that came in an envelope and has been kept. Raises ProtocolViolation."""
@@ -398,6 +398,8 @@ class Dispatcher:
     def _finish(self, exchange: Exchange, answer: Answer | Forwarded | Written) -> None:
         if isinstance(answer, Forwarded):
             exchange.pieces = [SIZE.pack(len(answer.data)), answer.data]
+            if len(answer.data) > WRITTEN_AT_ONCE_MAX:
+                exchange.written_bytes = len(answer.data)
         elif isinstance(answer, Written):
             exchange.answer, exchange.pieces = answer.message, answer.pieces
             if exchange.client.making is not None:
@@ -459,21 +461,31 @@ class Dispatcher:
     def _failure(self, exchange: Exchange, error: BaseException) -> Message:
         self.stats[exchange.api.key].errors += 1
         exchange.end_making()
-        match error:
-            case BrokerError():
-                code, message = error.code, error.message
-            case ProtocolViolation():
-                raise error
-            case AssertionError():
-                self._crash(error)
-                raise error
-            case _:
-                log.exception("request.failed", error, api=exchange.api.name, version=exchange.client.version)
-                code, message = ErrorCode.UNKNOWN_SERVER_ERROR, None
-        answer = error_answer(exchange.api, exchange.client.version, code, message)
-        if answer is None:
-            raise ProtocolViolation(f"{exchange.api.name}: {error}")
-        return answer
+        try:
+            code, message = self._coded(exchange, error)
+            answer = error_answer(exchange.api, exchange.client.version, code, message)
+            if answer is None:
+                raise ProtocolViolation(f"{exchange.api.name}: {error}")
+            return answer
+        finally:
+            del error  # where it is raised, its traceback holds this frame
+
+    def _coded(self, exchange: Exchange, error: BaseException) -> tuple[ErrorCode, str | None]:
+        """Return the code and the message of an error. Raises what no answer can say."""
+        try:
+            match error:
+                case BrokerError():
+                    return error.code, error.message
+                case ProtocolViolation():
+                    raise error
+                case AssertionError():
+                    self._crash(error)
+                    raise error
+                case _:
+                    log.exception("request.failed", error, api=exchange.api.name, version=exchange.client.version)
+                    return ErrorCode.UNKNOWN_SERVER_ERROR, None
+        finally:
+            del error  # as above
 
     def _refuse_version(self, exchange: Exchange, peer: Connected) -> None:
         """Answer ApiVersions of a version that is not served. Raises ProtocolViolation for another request."""

@@ -29,6 +29,7 @@ from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolati
 from kavka_broker.protocol.message import Message, is_larger, says
 from kavka_broker.request.broker import Broker, Client
 from kavka_broker.request.envelopes import ask_elsewhere
+from kavka_broker.request.registry import CONTROLLER
 from kavka_broker.request.split_requests import once_each
 
 if TYPE_CHECKING:
@@ -79,10 +80,36 @@ async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, cli
 
 def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """The handler's answer; a request with many elements is handled in parts."""
-    if client.making is None and api.lists is not None and (client.size_bytes > WHOLE_BYTES_MAX or api.lists(request)):
-        if broker.answers.is_full:
-            return _handle_in_turn(request, api, broker, client)
-        client.making = broker.answers.place(client.turns_name)
+    lists = api.lists is not None and (client.size_bytes > WHOLE_BYTES_MAX or api.lists(request))
+    if client.making is None:
+        if broker.answers.is_full and (lists or names_much(api, client)):
+            return _handle_in_turn(request, api, broker, client, lists=lists)
+        if lists:
+            client.making = broker.answers.place(client.answers_name)
+    return _handle_now(request, api, broker, client)
+
+
+def names_much(api: "Api", client: Client) -> bool:
+    """Whether a client's request may name many elements, each of which is in its answer."""
+    peer = client.peer
+    if not api.each or client.size_bytes <= WHOLE_BYTES_MAX or api.is_counting or api.on is CONTROLLER:
+        return False
+    return peer is not None and (peer.flow is None or not peer.flow.is_of_peer)
+
+
+async def _handle_in_turn(request: Message, api: "Api", broker: Broker, client: Client, *, lists: bool) -> "Answer":
+    """As `handle`, once there is room for a long answer. One that does not list has to wait for a place again when it
+    proves long: it may wait for a commit, or for others, and must not keep a place meanwhile.
+    """
+    making = await broker.answers.turn(client.answers_name)
+    if lists:
+        client.making = making
+    else:
+        making.end()
+    return await _settled(_handle_now(request, api, broker, client))
+
+
+def _handle_now(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     if api.once:
         if client.size_bytes > AT_ONCE_BYTES_MAX:
             return _handle_distinct(request, api, broker, client)
@@ -90,12 +117,6 @@ def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Ans
     if client.size_bytes > WHOLE_BYTES_MAX or api.lists is not None:
         return handle_in_parts(request, api, broker, client)
     return api.handle(request, broker, client)
-
-
-async def _handle_in_turn(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
-    """As `handle`, once there is room for a long answer."""
-    client.making = await broker.answers.turn(client.turns_name)
-    return await _settled(handle(request, api, broker, client))
 
 
 async def _handle_distinct(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer":
@@ -149,7 +170,7 @@ async def _joined_encoded(
 
 async def _encode_elements(answer: Message, elements: "Each", broker: Broker, client: Client) -> None:
     if client.making is None:
-        client.making = broker.answers.begin(client.turns_name)
+        client.making = await broker.answers.turn(client.answers_name)
     path = elements.answered_path
     client.making.grow(await broker.message_threads.run(encode_elements, answer, client.version, path))
 

@@ -28,7 +28,10 @@ class Steps(Coroutine[Any, Any, T]):
 
     def throw(self, kind: Any, value: BaseException | object = None, traceback: TracebackType | None = None) -> Any:
         error = kind if value is None else value
-        return self._step(self._coroutine.throw, error)
+        try:
+            return self._step(self._coroutine.throw, error)
+        finally:
+            del kind, value, error  # a traceback holds this frame: the error would hold itself, and all it has passed
 
     def close(self) -> None:
         self._coroutine.close()
@@ -47,3 +50,4 @@ class Steps(Coroutine[Any, Any, T]):
             payer.loop_ns += took_ns
             if payer.flow is not None:
                 time.turns.charge(payer.flow, took_ns)
+            del argument  # as above

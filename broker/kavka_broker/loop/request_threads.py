@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 from kavka_broker.core.fair_queueing import FairQueue, Flow
 from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
 from kavka_broker.loop.slices import Payer, Slices
+from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 
 R = TypeVar("R")
 Outcome = tuple[Any, Exception | None, int]  # with the time that it took
@@ -38,9 +39,12 @@ class RequestThreads:
         work.add_done_callback(partial(self._over, flow, payer))
         # Shielded: a thread cannot be stopped, and its place is free only when it has finished.
         result, error, _ = await asyncio.shield(work)
-        if error is not None:
+        if error is None:
+            return result  # type: ignore[no-any-return]
+        try:
             raise error
-        return result  # type: ignore[no-any-return]
+        finally:
+            del error, work  # its traceback holds this frame
 
     async def _turn(self, flow: Flow[Turn]) -> None:
         if self._free:
@@ -66,7 +70,9 @@ class RequestThreads:
 def _outcome(measure: Callable[[], int], function: Callable[..., Any], arguments: tuple[object, ...]) -> Outcome:
     began_ns = measure()
     try:
-        result, error = function(*arguments), None
-    except Exception as raised:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
-        result, error = None, raised
-    return result, error, measure() - began_ns
+        return function(*arguments), None, measure() - began_ns
+    except (BrokerError, ProtocolViolation) as refusal:
+        # Its traceback leads to the frame of the thread that holds the outcome: a cycle, which nobody would collect.
+        return None, refusal.with_traceback(None), measure() - began_ns
+    except Exception as error:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
+        return None, error, measure() - began_ns

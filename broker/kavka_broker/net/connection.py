@@ -20,7 +20,7 @@ import asyncio
 from collections import deque
 from functools import partial
 from itertools import count
-from typing import Final, Protocol
+from typing import Any, Final, Protocol
 
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.login import Login
@@ -157,10 +157,9 @@ class Connection(asyncio.BufferedProtocol):
         self._end_mute()
         self._end_deadline()
         for exchange in self._exchanges:
-            self._give_back_copy(exchange)
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
-            exchange.end_making()
+            self._let_die(exchange)
         self._exchanges.clear()
         self.peer.on_login = None
         for tell in list(self.peer.on_lost):
@@ -402,12 +401,12 @@ class Connection(asyncio.BufferedProtocol):
             if exchange.client.is_holding:
                 self._is_blocked = True
                 exchange.client.on_let_go = partial(self._let_go, exchange)
-            exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
+            exchange.waiting.add_done_callback(partial(self._on_done, exchange))
 
-    def _on_done(self, exchange: Exchange) -> None:
+    def _on_done(self, exchange: Exchange, waited: "asyncio.Future[Any]") -> None:
+        del waited  # it holds its error, whose traceback holds this frame
         if self._transport.is_closing():
-            self._give_back_copy(exchange)
-            exchange.end_making()
+            self._let_die(exchange)
             return
         began_ns = self._turns.now_ns()
         try:
@@ -421,7 +420,7 @@ class Connection(asyncio.BufferedProtocol):
             raise
         self._mute_if_charged(exchange)
         if exchange.waiting is not None:
-            exchange.waiting.add_done_callback(lambda _: self._on_done(exchange))
+            exchange.waiting.add_done_callback(partial(self._on_done, exchange))
             return
         self._give_back_copy(exchange)
         if exchange.written_bytes:
@@ -440,6 +439,16 @@ class Connection(asyncio.BufferedProtocol):
         self._charge(began_ns)
         if self._inbox.waiting_bytes or self.is_paused or self._has_ended or self.mute is not None:
             self._advance()
+
+    def _let_die(self, exchange: Exchange) -> None:
+        """Give back what a request has whose client has left. Its task holds it, also in the traceback of its end: a
+        cycle would keep all that it has decoded and made until the oldest generation is collected, which is never.
+        """
+        self._give_back_copy(exchange)
+        exchange.end_making()
+        exchange.waiting = exchange.make = None
+        client = exchange.client
+        client.on_request_forgotten = client.on_let_go = client.hurry = None
 
     def _give_back_copy(self, exchange: Exchange) -> None:
         """Give back the copy of a request that is not needed any more."""

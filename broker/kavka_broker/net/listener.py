@@ -13,6 +13,7 @@ from collections.abc import Callable
 from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.core.authentication.auth_metrics import Authentications
 from kavka_broker.core.authentication.sasl import SaslSettings
+from kavka_broker.core.client_names import ANONYMOUS
 from kavka_broker.dispatch.dispatcher import Dispatcher
 from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
@@ -28,7 +29,6 @@ from kavka_broker.quotas.sensor import HeldTime
 
 log = get("net")
 
-ANONYMOUS = "ANONYMOUS"
 HELD_MAX = 1_000
 """Connections above the rate of their address that are held until their delay is over; more are closed at once."""
 
@@ -125,7 +125,7 @@ class Listener:
         """The user of a connection before it says anything: by its certificate, where clients have one. None where no
         rule is about that.
         """
-        return "ANONYMOUS" if self.tls is None else self.tls.user_of(transport)
+        return ANONYMOUS if self.tls is None else self.tls.user_of(transport)
 
     def told_login(self, address: str, user: str | None) -> None:
         """Tell the audit trail of a login by certificate; `user` is None where it failed. Who shows none logs in by

@@ -8,6 +8,7 @@ from typing import Final
 from kavka_broker.core.authentication.distinguished_names import DerError, distinguished_name, subject_of
 from kavka_broker.core.authentication.subjects import Rule, user_of
 from kavka_broker.core.authentication.tls import TlsSettings
+from kavka_broker.core.client_names import ANONYMOUS
 from kavka_broker.core.config.definition import Secret
 
 HANDSHAKE_SECONDS_MAX: Final = 10
@@ -78,7 +79,7 @@ class Tls:
         found = transport.get_extra_info("ssl_object") if self.is_by_certificate else None
         certificate = found.getpeercert(binary_form=True) if found is not None else None
         if certificate is None:
-            return "ANONYMOUS"
+            return ANONYMOUS
         try:
             user = user_of(distinguished_name(subject_of(certificate)), self.rules)
         except DerError:

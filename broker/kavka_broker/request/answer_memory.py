@@ -1,18 +1,20 @@
 """The memory that long answers take, of all connections together.
 
 A short request may have an answer of many megabytes: it names groups, topics or transactions, or asks for all that
-there are. So such answers are made a few at a time (`MAKING_MAX`), clients in turn by the bytes that each has had; and
-none is begun while those that have been made and are not taken yet have `BYTES_MAX` or more. A request whose answer
-turns out short has a place for as long as it is served: only others like it wait for that.
+there are. So such answers are made a few at a time (`MAKING_MAX`), and none is begun while those that have been made
+and are not taken yet have `BYTES_MAX` or more. Principals have places in turn by the bytes that each has had, and
+addresses where nobody has logged in: by client ids one client could be many. A request whose answer turns out short has
+a place for as long as it is served: only others like it wait for that.
 
     a handler that lists     has a place from its beginning until its answer is written, unless the request is short
                              and names all that it asks for
     Metadata of all topics   before the answer is made, where there are many; its parts are shared with the image
-    a leader's JoinGroup     before its answer, with what all members sent, is written
     CreateTopics 5           before the answer, with all configs of each topic, is made, where it names many
-    others                   count while their answer is written, and neither wait nor have a place: it is as long as
-                             the request, or as what one member of a group has sent
-    Produce and Fetch        have none, for the same reason, or are bounded by their sessions
+    other long answers       before they are written. Where there is no room, a request that names much waits before it
+                             is served, as its answer would take more while it waits. No other does: to JoinGroup,
+                             others have to come before there is an answer
+    from another controller  count once they are here
+    Produce and Fetch        have none: they are as long as the request, or are bounded by their sessions
 
 What was written counts until the socket has taken it, also while answers before it are awaited. Where there is no room,
 clients lose their connections that have not taken what they asked for in `TAKING_MS`, those with most first: a client
@@ -39,8 +41,8 @@ ANSWER_BYTES_MAX: Final = 100_000_000
 """An answer that is made part by part ends here, as librdkafka's `receive.message.max.bytes` does by default."""
 TAKING_MS: Final = 5_000
 LOOK_MS: Final = 1_000
-CLOSED_AT_ONCE_MAX: Final = 200
-"""Connections that are closed in one step, which takes some three milliseconds."""
+CLOSED_AT_ONCE_MAX: Final = 50
+"""Connections that are closed in one step, which takes some four milliseconds with all that they give back."""
 SOON_MS: Final = 1
 
 
@@ -59,16 +61,14 @@ BOUNDS: Final = AnswerBounds()
 
 
 class Making:
-    """An answer that is being made, and then waits behind others of its connection until it is sent. One that has not
-    waited for a place has none, and takes none from those that wait.
-    """
+    """An answer that is being made in a place, and then waits behind others of its connection until it is sent."""
 
-    __slots__ = ("_flow", "_has_place", "_is_made", "_memory", "_waits_for_places", "size_bytes")
+    __slots__ = ("_flow", "_has_place", "_is_made", "_memory", "size_bytes")
 
-    def __init__(self, memory: "AnswerMemory", flow: Flow[Turn], *, has_place: bool) -> None:
+    def __init__(self, memory: "AnswerMemory", flow: Flow[Turn]) -> None:
         self._memory = memory
         self._flow = flow
-        self._has_place = self._waits_for_places = has_place
+        self._has_place = True
         self._is_made = False
         self.size_bytes = 0  # of its parts that are encoded, and then of the whole
 
@@ -90,7 +90,7 @@ class Making:
         try:
             yield
         finally:
-            if self._waits_for_places and not self._is_made:
+            if not self._is_made:
                 self._has_place = True
                 self._memory.making_count += 1
 
@@ -187,17 +187,11 @@ class AnswerMemory:
         """Whether a request that may have a long answer has to wait."""
         return self.making_count >= self.bounds.making_max or self.used_bytes >= self.bounds.bytes_max
 
-    def begin(self, client: tuple[str, str]) -> Making:
-        """Count the bytes of an answer that is made without a place. `client` is the one of the connection's turns: by
-        the names of requests it could be another each time.
-        """
-        return Making(self, self._queue.join(*client), has_place=False)
-
     def place(self, client: tuple[str, str]) -> Making:
         """Begin an answer in a place, where there is room."""
         assert not self.is_full
         self.making_count += 1
-        return Making(self, self._queue.join(*client), has_place=True)
+        return Making(self, self._queue.join(*client))
 
     async def turn(self, client: tuple[str, str]) -> Making:
         """Wait for room, and begin. Clients have it in turn."""
@@ -210,7 +204,7 @@ class AnswerMemory:
         except BaseException:
             self._queue.leave(flow)
             raise
-        return Making(self, flow, has_place=True)
+        return Making(self, flow)
 
     def held(self, close: Callable[[str], None]) -> Held:
         """Return the count of a connection that `close` closes, with a reason."""

@@ -16,10 +16,10 @@ from dataclasses import dataclass, field
 from secrets import token_bytes
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from kavka_broker.core.client_names import ANONYMOUS
 from kavka_broker.core.log_once import ToldOnce
 from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
-from kavka_broker.loop.turns import OWN
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.answer_memory import AnswerMemory, Making
 from kavka_broker.request.internal_topics import InternalTopics
@@ -93,7 +93,7 @@ class Connected:
         self.number = number  # in the order in which connections are accepted; 0 for none of a client's own
         self.listener = listener
         self.is_enveloped = False  # a broker passes its requests on, and tells the audit trail of them
-        self.user = "ANONYMOUS"
+        self.user = ANONYMOUS
         self.is_by_token = False  # it has logged in by a delegation token
         self.login: Login | None = None  # while the client has yet to say who it is
         self.session: Session | None = None  # how long it holds what it has said; None: as long as the connection
@@ -302,7 +302,7 @@ class Client:
     address: str
     listener: str
     size_bytes: int = 0  # the size of the request, without its length field
-    user: str = "ANONYMOUS"  # the name of the principal, of type User
+    user: str = ANONYMOUS  # the name of the principal, of type User
     throttle_time_ms: int = 0
     role: Role = "broker"  # the role of the listener that received it
     peer: Connected | None = None  # its connection; None where the request was made in this process
@@ -339,9 +339,9 @@ class Client:
         return f"User:{self.user}"
 
     @property
-    def turns_name(self) -> tuple[str, str]:
-        """The client in whose turns its connection is served."""
-        return OWN if self.peer is None or self.peer.flow is None else self.peer.flow.client
+    def answers_name(self) -> tuple[str, str]:
+        """In whose turn its long answers are made: its principal's, and its address's where nobody has logged in."""
+        return (self.user, self.address if self.user == ANONYMOUS else "")
 
     @property
     def connection_number(self) -> int:

@@ -2,6 +2,7 @@
 
 from typing import TYPE_CHECKING, Final
 
+from kavka_broker.core.client_names import ANONYMOUS
 from kavka_broker.core.metadata.image.delegation_tokens import DelegationToken
 
 if TYPE_CHECKING:
@@ -24,7 +25,7 @@ def may_ask(broker: "Broker", client: "Client") -> bool:
     if not client.has_own_connection:
         return True
     protocol = broker.config.protocols[client.listener]
-    return protocol != "PLAINTEXT" and not (protocol == "SSL" and client.user == "ANONYMOUS")
+    return protocol != "PLAINTEXT" and not (protocol == "SSL" and client.user == ANONYMOUS)
 
 
 def parted(principal: str) -> tuple[str, str]:

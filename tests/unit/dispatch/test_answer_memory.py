@@ -8,17 +8,22 @@ from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from struct import pack
+from types import SimpleNamespace
 from typing import Any, Final
 
 import pytest
 
 from kavka_broker.core.group.state import ClassicGroup, GroupState, Member
 from kavka_broker.dispatch.dispatcher import Dispatcher, Exchange
+from kavka_broker.dispatch.forwarding import Forwarded
+from kavka_broker.loop.slices import LoopTime
+from kavka_broker.loop.turns import Turns
 from kavka_broker.net.connection import OUTBOX_BYTES_MAX, Connection
 from kavka_broker.net.outbox import CHUNK_BYTES_MAX
 from kavka_broker.protocol.codec import encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header
+from kavka_broker.protocol.messages.create_topics_request import CreateTopicsRequest
 from kavka_broker.protocol.messages.describe_configs_request import DescribeConfigsRequest, DescribeConfigsResource
 from kavka_broker.protocol.messages.describe_configs_response import DescribeConfigsResponse
 from kavka_broker.protocol.messages.describe_groups_request import DescribeGroupsRequest
@@ -27,6 +32,8 @@ from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRe
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.list_groups_request import ListGroupsRequest
 from kavka_broker.protocol.messages.list_groups_response import ListGroupsResponse
+from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
+from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.protocol.messages.offset_fetch_request import (
     OffsetFetchRequest,
     OffsetFetchRequestGroup,
@@ -36,7 +43,9 @@ from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResp
 from kavka_broker.request import answer_memory
 from kavka_broker.request.answer_memory import AnswerBounds
 from kavka_broker.request.broker import Broker
-from tests.support.in_process import Client, InProcess, running
+from kavka_broker.request.broker import Client as RequestClient
+from kavka_broker.request.registry import APIS
+from tests.support.in_process import Client, InProcess, crash, running
 from tests.support.waiting import until
 from tests.unit.coordinator.calls import find
 
@@ -247,7 +256,7 @@ def test_answers_of_fetch_are_not_held(tmp_path: Path, monkeypatch: pytest.Monke
 
 def test_an_answer_that_grows_too_long_is_no_error_in_an_answer() -> None:
     """OffsetFetch from version 8 on has no place for it, and would say that nothing was committed."""
-    making = answer_memory.AnswerMemory(Clock(), Unset()).begin(("u", "c"))  # type: ignore[arg-type]
+    making = answer_memory.AnswerMemory(Clock(), Unset()).place(("u", ""))  # type: ignore[arg-type]
     making.grow(answer_memory.ANSWER_BYTES_MAX)
     with pytest.raises(ProtocolViolation, match="ask for less"):
         making.grow(1)
@@ -322,20 +331,65 @@ def test_who_leaves_while_it_waits_leaves_nothing(tmp_path: Path) -> None:
     asyncio.run(scenario())
 
 
-def test_what_does_not_wait_takes_no_place_from_those_that_do() -> None:
-    """Members of groups that asked for their assignments again and again kept every list waiting."""
+def test_a_request_that_names_much_waits_for_room_before_it_is_served(tmp_path: Path) -> None:
+    """Its answer counted without a wait: one client kept those that list waiting for good."""
 
     async def scenario() -> None:
-        memory = answer_memory.AnswerMemory(None, None)  # type: ignore[arg-type]  # there is room all the time
-        others = [memory.begin(("member", "")) for _ in range(2 * answer_memory.MAKING_MAX)]
-        assert not memory.is_full
-        making = await memory.turn(("admin", ""))
-        for each in (*others, making):
-            each.made(100)
-            each.end()
-        assert (memory.making_count, memory.used_bytes, memory.waiting_count) == (0, 0, 0)
+        async with running(tmp_path) as inside:
+            client, answers = await inside.connect(), inside.broker.answers
+            answers.bounds = AnswerBounds(making_max=1)
+            making = answers.place(("another", ""))
+            names = [MetadataRequestTopic(name=f"topic-{number}") for number in range(2_000)]
+            client.send(MetadataRequest(names, allow_auto_topic_creation=False), 9)
+            await until(lambda: answers.waiting_count == 1)
+            making.end()
+            assert len((await client.receive(MetadataResponse, 9)).topics) == len(names)
+            await until(lambda: (answers.making_count, answers.used_bytes) == (0, 0))
 
     asyncio.run(scenario())
+
+
+def test_an_answer_that_proves_long_waits_for_room_before_it_is_written(tmp_path: Path) -> None:
+    """Four thousand clients that asked for their assignments took twelve times the bound."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            client, answers = await filled(inside), inside.broker.answers
+            group = inside.broker.groups.shard("g0").image.groups["g0"]
+            group.members = {"a": Member("a", None, "c", "/h", 10_000, 60_000, (("range", bytes(1024 * 1024)),))}
+            answers.bounds = AnswerBounds(making_max=1)
+            making = answers.place(("another", ""))
+            client.send(DescribeGroupsRequest(["g0"]), VERSION)
+            await until(lambda: answers.waiting_count == 1)
+            assert answers.used_bytes == 0
+            making.end()
+            assert len(await client.receive_frame()) > 1024 * 1024
+
+    asyncio.run(scenario())
+
+
+def test_a_long_answer_of_another_controller_counts() -> None:
+    """900 bytes for each topic that is made there, without any bound."""
+
+    async def scenario() -> None:
+        clock = Clock()
+        broker: Any = SimpleNamespace(clock=clock)
+        create = APIS[CreateTopicsRequest.API_KEY]
+        dispatcher = Dispatcher(broker, {create.key: create}, crash, LoopTime(lambda: 0, Turns()))
+        for size, counted in ((1_000, 0), (1_000_000, 1_000_000)):
+            exchange = Exchange(create, RequestClient(7, "c", 1, "127.0.0.1", "PLAINTEXT"), 0)
+            dispatcher._finish(exchange, Forwarded(bytes(size)))
+            assert exchange.written_bytes == counted
+
+    asyncio.run(scenario())
+
+
+def test_turns_are_of_principals_and_of_addresses_where_nobody_has_logged_in() -> None:
+    """By client ids one client would be many, each with a turn before others."""
+    known = [RequestClient(1, f"id-{number}", 1, "10.0.0.1", "SASL", user="alice") for number in range(2)]
+    unknown = [RequestClient(1, f"id-{number}", 1, f"10.0.0.{number}", "PLAINTEXT") for number in (1, 1, 2)]
+    assert {client.answers_name for client in known} == {("alice", "")}
+    assert {client.answers_name for client in unknown} == {("ANONYMOUS", "10.0.0.1"), ("ANONYMOUS", "10.0.0.2")}
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["goes on", "its connection ends"])
@@ -366,9 +420,9 @@ def test_very_many_slow_clients_are_closed_a_few_in_a_step() -> None:
         memory.held(closed.append).grow(10)
     clock.now_ms = answer_memory.TAKING_MS
     memory.look()
-    assert len(closed) == 200
+    assert len(closed) == answer_memory.CLOSED_AT_ONCE_MAX
     memory.look()
-    assert len(closed) == 400
+    assert len(closed) == 2 * answer_memory.CLOSED_AT_ONCE_MAX
 
 
 def test_clients_have_room_in_turn() -> None:
