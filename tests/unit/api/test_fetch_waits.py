@@ -5,14 +5,18 @@ import gc
 import time
 from pathlib import Path
 
+import pytest
+
 from kavka_broker.api.a01_fetch import fetch
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.fetch_request import FetchPartition, FetchRequest, FetchTopic
 from kavka_broker.protocol.messages.fetch_response import FetchResponse
+from kavka_broker.replica.serving.fetches import UNKNOWN_MAX
 from kavka_broker.request.broker import Client
 from kavka_broker.request.registry import Postponed
 from tests.support.in_process import batch, running
+from tests.support.waiting import until
 
 NEVER_MS = 3_600_000
 VERSION = 12
@@ -119,5 +123,31 @@ def test_a_fetch_that_has_waited_leaves_no_cycles_behind(tmp_path: Path) -> None
                 assert gc.collect() < count
             finally:
                 gc.enable()
+
+    asyncio.run(scenario())
+
+
+@pytest.mark.parametrize("unknown", [UNKNOWN_MAX, UNKNOWN_MAX + 1])
+def test_a_fetch_that_names_very_much_that_does_not_exist_waits_for_nothing(tmp_path: Path, unknown: int) -> None:
+    """Forty of 60,000 such partitions each kept 600 MB for as long as they liked, without any right."""
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            there = FetchTopic("t", partitions=[FetchPartition(0, partition_max_bytes=1000)])
+            gone = FetchTopic("gone", partitions=[FetchPartition(index) for index in range(unknown)])
+            client = Client(VERSION, "test", 1, "127.0.0.1", "PLAINTEXT")
+            request = FetchRequest(max_wait_ms=NEVER_MS, min_bytes=1, topics=[there, gone])
+            answering = fetch(request, inside.broker, client)
+            assert not isinstance(answering, FetchResponse)
+            task = asyncio.ensure_future(answering)
+            if unknown <= UNKNOWN_MAX:
+                waiters = inside.broker.partitions.leader("t", 0).waiters
+                await until(lambda: bool(waiters.fetches))
+                assert not task.done()
+                waiters.interrupt()
+            async with asyncio.timeout(60):
+                answer = await task
+            assert len(answer.responses[1].partitions) == unknown
 
     asyncio.run(scenario())

@@ -8,6 +8,7 @@ A fetch of very many partitions is read in slices. Whoever calls turns requests 
 
 from collections.abc import Awaitable, Callable
 from functools import partial
+from typing import Final
 
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.interfaces import Clock
@@ -19,6 +20,11 @@ from kavka_broker.replica.leading.purgatory import FetchWaiter
 from kavka_broker.replica.serving.fetch_sessions import FetchContext, FetchSessions
 from kavka_broker.replica.serving.pending_fetch import Follower, Poll, Reading, with_news
 from kavka_broker.replica.serving.reader import Reader
+
+UNKNOWN_MAX: Final = 1_000
+"""A fetch without a session that names more partitions that do not exist waits for nothing: what it waits with is kept
+nowhere else, takes 250 bytes for each, and nobody needs a right for it.
+"""
 
 
 class Fetches:
@@ -97,6 +103,7 @@ class Fetches:
         try:
             reading = await slices.whole(self._reader.read_in_slices(poll, watches=True))
             if poll.waiter is not None and _must_wait(reading, poll, poll.waiter):
+                del reading  # it is not answered, and large
                 await poll.waiter.future
                 poll.look_again()
                 reading = await slices.whole(self._reader.read_in_slices(poll, watches=False))
@@ -107,5 +114,7 @@ class Fetches:
 
 
 def _must_wait(reading: Reading, poll: Poll, waiter: FetchWaiter) -> bool:
+    if poll.context.session is None and reading.unknown_count > UNKNOWN_MAX:
+        return False
     waits = waiter.is_watching or poll.is_withheld
     return waits and not reading.is_due and reading.size_bytes < poll.needed_bytes

@@ -34,6 +34,7 @@ class Reading:
     watched: list[Partition]
     size_bytes: int = 0
     is_due: bool = False  # whether some partition's data must not wait
+    unknown_count: int = 0  # partitions that do not exist here
     of_limited: dict[str, int] = field(default_factory=dict)  # bytes of topics whose consumers have a limit
 
 

@@ -62,6 +62,7 @@ class Reader:
                 if error.code not in UNREAD:  # as in Kafka, where only a partition that is not read has an empty list
                     data.aborted_transactions = None
                 # A follower asks for nothing that is unknown for long: it gets the error at once and retries.
+                reading.unknown_count += error.code in UNKNOWN
                 is_calm = error.code in UNKNOWN or (poll.is_withheld and error.code is ErrorCode.KAFKA_STORAGE_ERROR)
                 reading.is_due = reading.is_due or poll.follower is not None or not is_calm
             else:
