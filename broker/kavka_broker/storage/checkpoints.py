@@ -16,6 +16,7 @@ from typing import Final
 from crc32c import crc32c
 
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk_errors import NotAFile
 from kavka_broker.storage.file_names import PartitionName
 
 RECOVERY_POINTS: Final = "recovery-point-offset-checkpoint"
@@ -56,6 +57,8 @@ def read_offsets(disk: Disk, path: str) -> dict[PartitionName, int]:
         data = disk.read_file(path)
     except FileNotFoundError:
         return {}
+    except NotAFile as problem:
+        raise MalformedCheckpoint(str(problem)) from None
     if not data and path.endswith(CLEANED_OFFSETS):
         return {}
     try:
@@ -90,6 +93,8 @@ def read_epochs(disk: Disk, path: str) -> list[tuple[int, int]] | None:
         data = disk.read_file(path)
     except FileNotFoundError:
         return None
+    except NotAFile as problem:
+        raise MalformedCheckpoint(str(problem)) from None
     if not data:
         return None
     try:

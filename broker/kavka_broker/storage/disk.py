@@ -28,6 +28,7 @@ and no signal where it cannot. Where the kernel does not know that, nothing is m
 import errno
 import mmap
 import os
+import stat
 import threading
 import weakref
 from collections.abc import Iterator
@@ -35,6 +36,7 @@ from contextlib import contextmanager, suppress
 from functools import partial
 from typing import Final, Protocol
 
+from kavka_broker.storage.disk_errors import NotAFile
 from kavka_broker.storage.file_modes import DIRECTORY_MODE, FILE_MODE, opener
 from kavka_broker.storage.lock_file import Lock, LockFile
 from kavka_broker.storage.mmap_reads import MAPS, bring_in
@@ -201,7 +203,7 @@ class RealFile:
         self._earlier: list[tuple[weakref.ref[mmap.mmap], int]] = []
         self._view = _EMPTY
         try:
-            self.size = os.stat(path if fd < 0 else fd).st_size
+            self.size = _size_of(os.lstat(path) if fd < 0 else os.fstat(fd), path)
         except FileNotFoundError:
             self.size = 0
             self._descriptor()
@@ -210,7 +212,7 @@ class RealFile:
         if self._fd < 0:
             if self._closed:
                 raise ValueError(f"{self.path} is closed")
-            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, FILE_MODE)
+            self._fd = os.open(self.path, os.O_RDWR | os.O_CREAT | os.O_CLOEXEC | os.O_NOFOLLOW, FILE_MODE)
         return self._fd
 
     def append(self, piece: Buffer) -> None:
@@ -348,7 +350,7 @@ class RealFile:
 
     def _sync_released(self) -> None:
         try:
-            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC)
+            fd = os.open(self.path, os.O_RDWR | os.O_CLOEXEC | os.O_NOFOLLOW)
         except FileNotFoundError:
             if self._closed:
                 return
@@ -385,13 +387,42 @@ class RealFile:
                 self._close_kept()
 
 
+def _size_of(found: os.stat_result, path: str) -> int:
+    """Return the size of a file. Raises NotAFile for a link and the like."""
+    if not stat.S_ISREG(found.st_mode):
+        raise NotAFile(path)
+    return found.st_size
+
+
+def _open_to_read(path: str) -> int:
+    """Return a descriptor of a file. Raises NotAFile for a link, which is not followed, and for what is no file, which
+    is not waited for.
+    """
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
+    except OSError as problem:
+        if problem.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+            raise NotAFile(path) from None
+        raise
+    try:
+        mode = os.fstat(fd).st_mode
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), path)
+        if not stat.S_ISREG(mode):
+            raise NotAFile(path)
+    except BaseException:
+        os.close(fd)
+        raise
+    return fd
+
+
 class RealReader(RealFile):
     """A file that is only read: each read is a copy, for which the other threads do not have to wait."""
 
     __slots__ = ()
 
     def __init__(self, path: str, size_max: int | None = None) -> None:
-        super().__init__(path, os.open(path, os.O_RDONLY | os.O_CLOEXEC))
+        super().__init__(path, _open_to_read(path))
         self.size = self.size if size_max is None else min(self.size, size_max)
 
     def read(self, position: int, size: int) -> memoryview:
@@ -443,7 +474,7 @@ class RealDisk:
 
     def read_file(self, path: str) -> bytes:
         # Not `open`: these are small, and a start reads very many of them.
-        fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+        fd = _open_to_read(path)
         try:
             pieces = [*iter(partial(os.read, fd, READ_BYTES), b"")]
         finally:
@@ -464,7 +495,7 @@ class RealDisk:
             self.sync_directory(os.path.dirname(path))
 
     def sync_file(self, path: str) -> None:
-        self._sync(path, os.O_RDONLY)
+        self._sync(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
 
     def sync_directory(self, path: str) -> None:
         self._sync(path, os.O_RDONLY | os.O_DIRECTORY)

@@ -12,5 +12,5 @@ DIRECTORY_MODE: Final = 0o750
 
 
 def opener(path: str, flags: int) -> int:
-    """Open a file for the built-in `open` with these rights."""
-    return os.open(path, flags, FILE_MODE)
+    """Open a file for the built-in `open` with these rights. No link is followed, and no pipe waited for."""
+    return os.open(path, flags | os.O_NOFOLLOW | os.O_NONBLOCK, FILE_MODE)

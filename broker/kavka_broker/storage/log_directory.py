@@ -21,6 +21,7 @@ from kavka_broker.logs import get
 from kavka_broker.protocol.uuids import ZERO, from_text, to_text
 from kavka_broker.storage import checkpoints
 from kavka_broker.storage.disk import Disk
+from kavka_broker.storage.disk_errors import NotAFile
 from kavka_broker.storage.file_names import PartitionName
 from kavka_broker.storage.lock_file import Lock
 
@@ -62,7 +63,7 @@ def read_meta_properties(disk: Disk, directory: str) -> MetaProperties | None:
         fields = parse_properties(disk.read_file(path).decode())
     except FileNotFoundError:
         return None
-    except (UnicodeDecodeError, ConfigError) as problem:
+    except (UnicodeDecodeError, ConfigError, NotAFile) as problem:
         raise UnusableDirectory(f"{path} cannot be read: {problem}") from None
     version = fields.get("version", "0")
     if version != str(META_VERSION):
@@ -140,7 +141,7 @@ class LogDirectory:
         """Return the broker's epoch when it stopped cleanly; None where it did not."""
         try:
             data = self._disk.read_file(os.path.join(self.path, CLEAN_SHUTDOWN))
-        except FileNotFoundError:
+        except (FileNotFoundError, NotAFile):
             return None
         try:
             content = json.loads(data)
