@@ -61,13 +61,14 @@ def fetch(
         return FetchResponse(error_code=error.code)
     answering: Awaitable[FetchResponse]
     if poll.is_wide:
-        client.has_long_answer = True
+        client.has_long_answer, poll.on_wait = True, client.end_room
         answering = answer_wide(broker.fetches.read_wide(poll, broker.slices), poll, broker, client)
     else:
         reading = broker.fetches.read(poll)
         if reading is not None:
             return answer(reading, poll, broker, client)
         assert poll.waiter is not None
+        client.end_room()
         answering = Postponed(poll.waiter.future, partial(answer_again, poll, broker, client))
     return answering if poll.feed is None else hurried(answering, poll, client)
 

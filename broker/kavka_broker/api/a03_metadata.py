@@ -60,7 +60,7 @@ async def metadata(request: MetadataRequest, broker: Broker, client: Client) -> 
     if wanted is None or (client.version == 0 and not wanted):
         is_of_connection = client.peer is not None
         if is_of_connection and broker.metadata.topics.partition_count >= WAITS_FROM_PARTITIONS:
-            client.making = await broker.answers.turn(client.answers_name)
+            client.making = await broker.answers.turn(client.queue_name)
         answers = await broker.slices.whole(all_topics(broker, client))
         return answer(request, broker, client, answers)
     missing = [

@@ -73,7 +73,7 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
         topics += [refused(name, reason) for name, reason in refused_ones]
     is_long = len(wanted) >= WAITS_FROM_TOPICS and client.version >= DETAILS_FROM_VERSION
     if is_long and client.has_own_connection:  # which gives the place among long answers back
-        client.making = await broker.answers.turn(client.answers_name)
+        client.making = await broker.answers.turn(client.queue_name)
     details, answers = Details(layers(broker)), list(zip(wanted, results, strict=True))
     async for some in broker.slices.in_turns(answers, ANSWERS_PER_TURN):
         topics += [answer_of(asked, result, details, client.version) for asked, result in some]

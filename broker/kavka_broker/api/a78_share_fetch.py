@@ -169,6 +169,7 @@ async def fetch(
         request.max_wait_ms,
         refuses,
     )
+    client.end_room()  # others must not wait for its wait; how many there are is bounded with the sessions
     outcome = await broker.as_broker.sharing.fetches.fetch(wanted)
     now_ms = int(broker.clock.monotonic_ms())
     if delay_ms := broker.quotas.fetch(client.user, client.client_id, outcome.size_bytes, now_ms):

@@ -40,6 +40,7 @@ from kavka_broker.dispatch.large_requests import (
     handle_in_parts,
     is_long,
     read_at_once,
+    read_large,
 )
 from kavka_broker.logs import get
 from kavka_broker.loop.coroutine_time import Steps
@@ -108,15 +109,30 @@ class Exchange:
         self.written_bytes = 0  # of a long answer that counts in `answer_memory`
 
     def end_making(self) -> None:
-        """Give back the place of an answer that is on its way, or whose connection has ended."""
+        """Give back the place of an answer that is on its way, or whose connection has ended, and its request's."""
+        self.client.end_room()
         making, self.client.making = self.client.making, None
         if making is not None:
             making.end()
+
+    def forget(self) -> None:
+        """Give everything back, and free it: the client has left. Its task holds it, also in the traceback of its end:
+        a cycle would keep all that it has decoded and made until the oldest generation is collected, which is never.
+        """
+        self.end_making()
+        self.waiting = self.make = None
+        client = self.client
+        client.on_request_forgotten = client.on_let_go = client.hurry = None
 
     @property
     def flow(self) -> Flow | None:
         """The client's flow, in which it takes turns on the loop. None for a request of this process."""
         return None if self.client.peer is None else self.client.peer.flow
+
+    @property
+    def principal(self) -> tuple[str, str]:
+        """The client where it has turns of something else than the loop."""
+        return self.client.queue_name
 
     @property
     def is_of_peer(self) -> bool:
@@ -314,8 +330,9 @@ class Dispatcher:
         return asyncio.ensure_future(answer)
 
     async def _serve_large(self, frame: memoryview, body: int, exchange: Exchange) -> Answer:
-        request = await self._broker.message_threads.read(frame, body, exchange.api.request, exchange.client.version)
-        answer = handle(request, exchange.api, self._broker, exchange.client)
+        broker, api, client = self._broker, exchange.api, exchange.client
+        request = await read_large(frame, body, api, broker, client)
+        answer = handle(request, api, broker, client)
         del frame, request  # frees both while the answer waits for others, as JoinGroup's does
         if answer is not None and not isinstance(answer, Message):
             answer = await self._task(answer, exchange)
@@ -342,7 +359,7 @@ class Dispatcher:
     async def _written(self, answer: Message, exchange: Exchange) -> Written:
         client, threads = exchange.client, self._broker.message_threads
         if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
-            client.making = await self._broker.answers.turn(client.answers_name)
+            client.making = await self._broker.answers.turn(client.queue_name)
         pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
         return Written(answer, pieces)
 
@@ -411,6 +428,7 @@ class Dispatcher:
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
         if exchange.client.making is not None and not exchange.written_bytes:
             exchange.end_making()
+        exchange.client.end_room()
         stats = self.stats[exchange.api.key]
         stats.requests += 1
         seconds = (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000

@@ -28,6 +28,7 @@ from kavka_broker.protocol.encoded_elements import encode_elements
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.message import Message, is_larger, says
 from kavka_broker.request.broker import Broker, Client
+from kavka_broker.request.decoded_requests import taken_bytes
 from kavka_broker.request.envelopes import ask_elsewhere
 from kavka_broker.request.registry import CONTROLLER
 from kavka_broker.request.split_requests import once_each
@@ -66,15 +67,25 @@ def read_at_once(frame: memoryview, body: int, api: "Api", version: int) -> Mess
     if len(frame) <= AT_ONCE_BYTES_MAX:
         request, _ = decoder(api.request, version)(frame, body)
     else:
-        request, _ = bounded_decoder(api.request, version)(frame, body, AT_ONCE_ELEMENTS_MAX)
+        request, _, _ = bounded_decoder(api.request, version)(frame, body, AT_ONCE_ELEMENTS_MAX)
     return request
 
 
 async def read_any(frame: memoryview, body: int, api: "Api", broker: Broker, client: Client) -> Message:
     """The request in a frame of any size. Raises ProtocolViolation."""
     if len(frame) > AT_ONCE_BYTES_MAX:
-        return await broker.message_threads.read(frame, body, api.request, client.version)
+        return await read_large(frame, body, api, broker, client)
     request, _ = decoder(api.request, client.version)(frame, body)
+    return request
+
+
+async def read_large(frame: memoryview, body: int, api: "Api", broker: Broker, client: Client) -> Message:
+    """The request in a frame, read in a thread once there is room for it. Raises ProtocolViolation."""
+    if not is_of_peer(api, client):
+        client.room = await broker.decoded_requests.room(client.queue_name, len(frame))
+    request, elements = await broker.message_threads.read(frame, body, api.request, client.version)
+    if client.room is not None:
+        client.room.settle(taken_bytes(len(frame), elements))
     return request
 
 
@@ -85,23 +96,27 @@ def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Ans
         if broker.answers.is_full and (lists or names_much(api, client)):
             return _handle_in_turn(request, api, broker, client, lists=lists)
         if lists:
-            client.making = broker.answers.place(client.answers_name)
+            client.making = broker.answers.place(client.queue_name)
     return _handle_now(request, api, broker, client)
 
 
 def names_much(api: "Api", client: Client) -> bool:
     """Whether a client's request may name many elements, each of which is in its answer."""
-    peer = client.peer
-    if not api.each or client.size_bytes <= WHOLE_BYTES_MAX or api.is_counting or api.on is CONTROLLER:
-        return False
-    return peer is not None and (peer.flow is None or not peer.flow.is_of_peer)
+    may = bool(api.each) and client.size_bytes > WHOLE_BYTES_MAX and not api.is_counting
+    return may and client.peer is not None and not is_of_peer(api, client)
+
+
+def is_of_peer(api: "Api", client: Client) -> bool:
+    """Whether another node asks: what the controller alone serves, or on a connection that such has come by before."""
+    flow = None if client.peer is None else client.peer.flow
+    return api.on is CONTROLLER or (flow is not None and flow.is_of_peer)
 
 
 async def _handle_in_turn(request: Message, api: "Api", broker: Broker, client: Client, *, lists: bool) -> "Answer":
     """As `handle`, once there is room for a long answer. One that does not list has to wait for a place again when it
     proves long: it may wait for a commit, or for others, and must not keep a place meanwhile.
     """
-    making = await broker.answers.turn(client.answers_name)
+    making = await broker.answers.turn(client.queue_name)
     if lists:
         client.making = making
     else:
@@ -170,7 +185,7 @@ async def _joined_encoded(
 
 async def _encode_elements(answer: Message, elements: "Each", broker: Broker, client: Client) -> None:
     if client.making is None:
-        client.making = await broker.answers.turn(client.answers_name)
+        client.making = await broker.answers.turn(client.queue_name)
     path = elements.answered_path
     client.making.grow(await broker.message_threads.run(encode_elements, answer, client.version, path))
 

@@ -9,6 +9,7 @@ from kavka_broker.protocol.codec import bounded_decoder
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.framing import encode_response_parts
 from kavka_broker.protocol.message import Message, says
+from kavka_broker.protocol.wire import ELEMENTS_MAX
 
 R = TypeVar("R")
 
@@ -24,10 +25,12 @@ class MessageThreads:
     def __init__(self, slices: Slices) -> None:
         self._threads = RequestThreads(slices, THREADS_MAX)
 
-    async def read(self, frame: memoryview, body: int, kind: type[Message], version: int) -> Message:
-        """Return the request of this kind in a frame. Raises ProtocolViolation, also where it has too many elements."""
-        request, _ = await self._threads.run(bounded_decoder(kind, version), frame, body)
-        return request
+    async def read(self, frame: memoryview, body: int, kind: type[Message], version: int) -> tuple[Message, int]:
+        """Return the request of this kind in a frame, and how many elements its arrays have. Raises ProtocolViolation,
+        also where there are too many.
+        """
+        request, _, left = await self._threads.run(bounded_decoder(kind, version), frame, body)
+        return request, ELEMENTS_MAX - left
 
     async def run(self, function: Callable[..., R], *arguments: object) -> R:
         """Return what a function makes of messages. Raises what it raises."""

@@ -29,7 +29,7 @@ class RequestThreads:
     async def run(self, function: Callable[..., R], *arguments: object) -> R:
         """Return the function's result, from a thread in its client's turn. Raises what the function raises."""
         payer, measure = self._slices.time.payer, self._slices.time.thread_ns
-        flow = self._queue.join(*self._slices.time.client)
+        flow = self._queue.join(*self._slices.time.principal)
         try:
             await self._turn(flow)
         except BaseException:
@@ -72,7 +72,7 @@ def _outcome(measure: Callable[[], int], function: Callable[..., Any], arguments
     try:
         return function(*arguments), None, measure() - began_ns
     except (BrokerError, ProtocolViolation) as refusal:
-        # Its traceback leads to the frame of the thread that holds the outcome: a cycle, which nobody would collect.
+        # Its traceback leads to the frame of the thread that holds the outcome: a cycle, which no collection would find.
         return None, refusal.with_traceback(None), measure() - began_ns
     except Exception as error:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
         return None, error, measure() - began_ns

@@ -76,6 +76,10 @@ class Payer(Protocol):
     def flow(self) -> Flow | None:
         """Its client, as far as turns on the loop go."""
 
+    @property
+    def principal(self) -> tuple[str, str]:
+        """Its client where it has turns of something else: by client ids one client could be many."""
+
 
 class LoopTime:
     """Whose time on the loop is being spent: work that is begun meanwhile is for the same request."""
@@ -91,10 +95,10 @@ class LoopTime:
         self.payer: Payer | None = None
 
     @property
-    def client(self) -> tuple[str, str]:
-        """The client that pays, by its user and client id; those of no client where none does."""
+    def principal(self) -> tuple[str, str]:
+        """The principal that pays, with its address where it has none; that of no client where none does."""
         payer = self.payer
-        return OWN if payer is None or payer.flow is None else payer.flow.client
+        return OWN if payer is None or payer.flow is None else payer.principal
 
 
 class Cost:

@@ -84,6 +84,7 @@ class SocketAcceptor:
         self._sockets: list[socket.socket] = []
         self._server: asyncio.Server | None = None
         self.making: dict[asyncio.Task[None], TlsProtocol | None] = {}
+        self._given_up: set[asyncio.Task[None]] = set()  # until they have ended
         self._is_watching = False
         self._is_started = False
         self.taken_count = 0
@@ -175,13 +176,22 @@ class SocketAcceptor:
         self.making[task] = handshake
         if len(self.making) > HANDSHAKES_MAX:
             self.give_up_oldest()
-        task.add_done_callback(self.making.pop)
+        task.add_done_callback(self._end)
+
+    def _end(self, task: asyncio.Task[None]) -> None:
+        self.making.pop(task, None)
+        self._given_up.discard(task)
 
     def give_up_oldest(self) -> None:
-        """Give up the handshake that has begun first, which most likely stalls."""
-        oldest = next(iter(self.making.values()))
-        if oldest is not None:
-            oldest.give_up()
+        """Give up the handshake that has begun first, which most likely stalls. It counts no more: many connections may
+        be taken before its task has ended, and each is to give up another one.
+        """
+        oldest = next(iter(self.making))
+        handshake = self.making[oldest]
+        if handshake is not None:
+            del self.making[oldest]
+            self._given_up.add(oldest)
+            handshake.give_up()
 
     async def _connect(
         self, accepted: socket.socket, connection: asyncio.BaseProtocol, handshake: TlsProtocol | None
@@ -222,7 +232,7 @@ class SocketAcceptor:
             listening.close()
         if self._server is not None:
             self._server.close()
-        await asyncio.gather(*self.making, return_exceptions=True)
+        await asyncio.gather(*self.making, *self._given_up, return_exceptions=True)
 
 
 def keep_alive(accepted: socket.socket) -> None:

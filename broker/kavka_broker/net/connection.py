@@ -159,7 +159,8 @@ class Connection(asyncio.BufferedProtocol):
         for exchange in self._exchanges:
             if exchange.waiting is not None:
                 exchange.waiting.cancel()
-            self._let_die(exchange)
+            self._give_back_copy(exchange)
+            exchange.forget()
         self._exchanges.clear()
         self.peer.on_login = None
         for tell in list(self.peer.on_lost):
@@ -406,7 +407,8 @@ class Connection(asyncio.BufferedProtocol):
     def _on_done(self, exchange: Exchange, waited: "asyncio.Future[Any]") -> None:
         del waited  # it holds its error, whose traceback holds this frame
         if self._transport.is_closing():
-            self._let_die(exchange)
+            self._give_back_copy(exchange)
+            exchange.forget()
             return
         began_ns = self._turns.now_ns()
         try:
@@ -439,16 +441,6 @@ class Connection(asyncio.BufferedProtocol):
         self._charge(began_ns)
         if self._inbox.waiting_bytes or self.is_paused or self._has_ended or self.mute is not None:
             self._advance()
-
-    def _let_die(self, exchange: Exchange) -> None:
-        """Give back what a request has whose client has left. Its task holds it, also in the traceback of its end: a
-        cycle would keep all that it has decoded and made until the oldest generation is collected, which is never.
-        """
-        self._give_back_copy(exchange)
-        exchange.end_making()
-        exchange.waiting = exchange.make = None
-        client = exchange.client
-        client.on_request_forgotten = client.on_let_go = client.hurry = None
 
     def _give_back_copy(self, exchange: Exchange) -> None:
         """Give back the copy of a request that is not needed any more."""

@@ -74,9 +74,9 @@ def decoder(kind: type[M], version: int) -> Callable[[memoryview, int], tuple[M,
         return _decoders.setdefault((kind, version), compile_decoder(kind, version))
 
 
-def bounded_decoder(kind: type[M], version: int) -> Callable[..., tuple[M, int]]:
+def bounded_decoder(kind: type[M], version: int) -> Callable[..., tuple[M, int, int]]:
     """A decoder that raises TooManyElements before it makes more elements than its third argument allows, which is
-    `wire.ELEMENTS_MAX` where there is none.
+    `wire.ELEMENTS_MAX` where there is none. It returns besides how many are left of them.
     """
     try:
         return _bounded_decoders[kind, version]

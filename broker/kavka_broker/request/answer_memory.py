@@ -3,7 +3,7 @@
 A short request may have an answer of many megabytes: it names groups, topics or transactions, or asks for all that
 there are. So such answers are made a few at a time (`MAKING_MAX`), and none is begun while those that have been made
 and are not taken yet have `BYTES_MAX` or more. Principals have places in turn by the bytes that each has had, and
-addresses where nobody has logged in: by client ids one client could be many. A request whose answer turns out short has
+addresses of clients without a login: by client ids one client could be many. A request whose answer turns out short has
 a place for as long as it is served: only others like it wait for that.
 
     a handler that lists     has a place from its beginning until its answer is written, unless the request is short

@@ -22,6 +22,7 @@ from kavka_broker.loop.message_threads import MessageThreads
 from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.request.answer_memory import AnswerMemory, Making
+from kavka_broker.request.decoded_requests import DecodedRequests, Room
 from kavka_broker.request.internal_topics import InternalTopics
 from kavka_broker.request.request_bounds import BOUNDS, RequestBounds
 from kavka_broker.request.topic_answers import TopicAnswers
@@ -190,6 +191,7 @@ class Broker:
     slices: Slices = field(default_factory=Slices, init=False)
     message_threads: MessageThreads = field(init=False)
     answers: AnswerMemory = field(init=False)
+    decoded_requests: DecodedRequests = field(default_factory=DecodedRequests, init=False)
     topic_answers: TopicAnswers = field(default_factory=TopicAnswers, init=False)
     # Serves a forwarded request that came in an envelope.
     serve_enveloped: Callable[[memoryview, Connected], Awaitable[Enveloped]] = field(init=False)
@@ -319,6 +321,8 @@ class Client:
     has_long_answer: bool = False
     # The place of an answer that is long, or may be; the exchange ends it.
     making: Making | None = None
+    # What a large request takes of memory, decoded.
+    room: Room | None = None
     # The path of the arrays of its answer whose elements are encoded already.
     encoded: tuple[str, ...] = ()
     # The error of a commit that the request has waited for: it waits for no other one.
@@ -339,8 +343,8 @@ class Client:
         return f"User:{self.user}"
 
     @property
-    def answers_name(self) -> tuple[str, str]:
-        """In whose turn its long answers are made: its principal's, and its address's where nobody has logged in."""
+    def queue_name(self) -> tuple[str, str]:
+        """In whose turn it has what is scarce: its principal, or without a login its address."""
         return (self.user, self.address if self.user == ANONYMOUS else "")
 
     @property
@@ -366,8 +370,14 @@ class Client:
     def forget_request(self) -> None:
         """Stop counting the request's bytes: the waiting answer does not need them."""
         self.copied_bytes = 0
+        self.end_room()
         if self.on_request_forgotten is not None:
             self.on_request_forgotten()
+
+    def end_room(self) -> None:
+        """Give back what the decoded request took."""
+        if self.room is not None:
+            self.room.end()
 
     def let_go(self) -> None:
         """Let the next requests of the connection begin, after `is_holding`."""

@@ -10,7 +10,7 @@ _PASSING: Final = (errno.ENOSPC, errno.EDQUOT, errno.EMFILE, errno.ENFILE, errno
 
 
 class NotAFile(BrokerError):
-    """What has the name of a file is a link, a pipe or another thing that nobody here has made. A link would have what
+    """What has the name of a file is a link, a pipe or another thing that is not ours. A link would have what
     it names read or cut as ours, and a pipe would have its reader wait for good.
     """
 

@@ -388,8 +388,8 @@ def test_turns_are_of_principals_and_of_addresses_where_nobody_has_logged_in() -
     """By client ids one client would be many, each with a turn before others."""
     known = [RequestClient(1, f"id-{number}", 1, "10.0.0.1", "SASL", user="alice") for number in range(2)]
     unknown = [RequestClient(1, f"id-{number}", 1, f"10.0.0.{number}", "PLAINTEXT") for number in (1, 1, 2)]
-    assert {client.answers_name for client in known} == {("alice", "")}
-    assert {client.answers_name for client in unknown} == {("ANONYMOUS", "10.0.0.1"), ("ANONYMOUS", "10.0.0.2")}
+    assert {client.queue_name for client in known} == {("alice", "")}
+    assert {client.queue_name for client in unknown} == {("ANONYMOUS", "10.0.0.1"), ("ANONYMOUS", "10.0.0.2")}
 
 
 @pytest.mark.parametrize("leaves", [False, True], ids=["goes on", "its connection ends"])

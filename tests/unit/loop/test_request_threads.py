@@ -18,8 +18,8 @@ TOOK_NS = 10_000_000
 class Request:
     """A request of a client, which pays."""
 
-    def __init__(self, flow: Flow | None) -> None:
-        self.flow = flow
+    def __init__(self, flow: Flow | None, user: str = "") -> None:
+        self.flow, self.principal = flow, (user, "")
         self.loop_ns = 0
 
 
@@ -34,7 +34,7 @@ class World:
         self.done: list[str] = []
 
     def request(self, client_id: str) -> Request:
-        return Request(self.turns.join("", client_id))
+        return Request(self.turns.join("", client_id), client_id)
 
     def work(self, request: Request, name: str) -> "asyncio.Task[None]":
         """Have a thread work for the request, which waits for it in a task of its own."""

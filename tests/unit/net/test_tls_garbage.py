@@ -7,7 +7,7 @@ import ssl
 import struct
 from asyncio.sslproto import SSLProtocol
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 
 import pytest
@@ -183,6 +183,23 @@ def test_a_handshake_that_is_given_up_leaves_nothing(keys: Certificates, tmp_pat
                 acceptor.give_up_oldest()
                 await until(lambda: not acceptor.making)
                 await until(lambda: leftovers() == before)
+
+    play(keys, tmp_path, scenario)
+
+
+def test_each_handshake_that_is_too_many_gives_up_another_one(keys: Certificates, tmp_path: Path) -> None:
+    """Those that were taken together gave up the same one, and 6,000 waited where 1,000 may."""
+
+    async def scenario(inside: InProcess) -> None:
+        acceptor, where = acceptor_of(inside, "TLS"), ("127.0.0.1", port_of(inside, "TLS"))
+        with ExitStack() as stack:
+            for count in range(1, 4):
+                stack.enter_context(socket.create_connection(where, SECONDS_MAX))
+                await until(lambda count=count: len(acceptor.making) == count)  # type: ignore[misc]
+            acceptor.give_up_oldest()
+            acceptor.give_up_oldest()
+            assert len(acceptor.making) == 1
+        await until(lambda: not acceptor.making)
 
     play(keys, tmp_path, scenario)
 

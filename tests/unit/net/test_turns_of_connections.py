@@ -53,6 +53,7 @@ class Handlers:
             counted_bytes=0,
             written_bytes=0,
             end_making=lambda: None,
+            forget=lambda: None,
             is_login=False,
             is_of_peer=False,
         )

@@ -24,8 +24,10 @@ from kavka_broker.protocol.compiler.source import Source
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 
-Decoder = Callable[..., tuple[Any, int]]
-"""Takes a buffer and a position, a bounded one also the bound; gives the message and the position after it."""
+Decoder = Callable[..., Any]
+"""Takes a buffer and a position, a bounded one also the bound; gives the message and the position after it, a bounded
+one also how many elements there might have been besides.
+"""
 
 STRIDE_MIN = 4
 """From this many structs of fixed size on, an array is read by one `iter_unpack`."""
@@ -70,7 +72,7 @@ class DecoderSource(Source):
                 self.line(f"raise ProtocolViolation(f'{name}: {{error}}') from None")
             with self.block("if p > end:"):
                 self.line("refuse_end(end)")
-            self.line(f"return {message}, p")
+            self.line(f"return {message}, p, elements" if bounded else f"return {message}, p")
 
     def flush(self) -> None:
         """Unpack the values collected so far, straight into their targets."""

@@ -23,7 +23,7 @@ from kavka_broker.replica.serving.reader import Reader
 
 UNKNOWN_MAX: Final = 1_000
 """A fetch without a session that names more partitions that do not exist waits for nothing: what it waits with is kept
-nowhere else, takes 250 bytes for each, and nobody needs a right for it.
+nowhere else, takes 250 bytes for each, and needs no right.
 """
 
 
@@ -104,6 +104,8 @@ class Fetches:
             reading = await slices.whole(self._reader.read_in_slices(poll, watches=True))
             if poll.waiter is not None and _must_wait(reading, poll, poll.waiter):
                 del reading  # it is not answered, and large
+                if poll.on_wait is not None:
+                    poll.on_wait()
                 await poll.waiter.future
                 poll.look_again()
                 reading = await slices.whole(self._reader.read_in_slices(poll, watches=False))

@@ -54,6 +54,7 @@ class Poll:
     refuses: Refuses | None = None  # why the client may not read a topic; None where it may read all
     is_withheld: bool = False  # what is refused keeps the client waiting, so that it does not ask again at once
     rack: str = ""  # a consumer may be sent to a replica there
+    on_wait: Callable[[], None] | None = None  # called before a wide fetch waits
     has_waited: bool = False
     waiter: FetchWaiter | None = None
 

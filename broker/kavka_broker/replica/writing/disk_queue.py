@@ -18,7 +18,7 @@ BYTE_NS: Final = 1
 
 
 class DiskQueue:
-    """Batches that wait, by clients. Those of all disks wait in one queue: strain is of the machine's pages."""
+    """Batches that wait, by principals. Those of all disks wait in one queue: strain is of the machine's pages."""
 
     def __init__(self, slices: Slices) -> None:
         self._slices = slices  # whose `time` may be set later
@@ -29,7 +29,7 @@ class DiskQueue:
         """Return in the client's turn, when a batch of so many bytes may be written, or strain lasts."""
         if _may_write(disk) and not self.waiting:
             return
-        flow = self.waiting.join(*self._slices.time.client)
+        flow = self.waiting.join(*self._slices.time.principal)
         if self._watch is None:
             self._watch = asyncio.create_task(self._let_on(disk))
         try:
