@@ -115,16 +115,28 @@ def is_over(members: Sequence[Member], partitions: int) -> bool:
     return is_whole and is_even and len({member.epoch for member in members}) == 1
 
 
-async def rebalanced(broker: Broker, members: Sequence[Member], partitions: int) -> dict[str, float]:
-    """Wait for the end of a rebalance; returns what it took."""
+def why_not_over(members: Sequence[Member]) -> str:
+    """What the members have, for a reader of a rebalance that does not end."""
+    counts, epochs = [member.count for member in members], {member.epoch for member in members}
+    return f"{len(members)} members have {min(counts)} to {max(counts)} partitions and are in epochs {sorted(epochs)}"
+
+
+async def rebalanced(
+    broker: Broker, members: Sequence[Member], tasks: Sequence["asyncio.Task[None]"], partitions: int
+) -> dict[str, float]:
+    """Wait for the end of a rebalance; returns what it took. Raises what has ended a member."""
     lost, beats = sum(member.lost for member in members), sum(member.heartbeats for member in members)
     for member in members:
         member.epochs.clear()
     with machine.Meter(broker.pid) as meter:
         began = time.perf_counter()
         while not is_over(members, partitions):
+            for task in tasks:
+                if task.done():
+                    task.result()
             if time.perf_counter() - began > SECONDS_MAX:
-                raise processes.ClientError(f"{broker.name}: no end of a rebalance after {SECONDS_MAX:g} s")
+                words = f"no end of a rebalance after {SECONDS_MAX:g} s: {why_not_over(members)}"
+                raise processes.ClientError(f"{broker.name}: {words}")
             await asyncio.sleep(LOOK_SECONDS)
         seconds = time.perf_counter() - began
     return {
@@ -153,18 +165,15 @@ async def play(broker: Broker, shape: Shape, record: "Recorder") -> None:
     members = [Member(topic, f"member-{number:04}", topic, is_share) for number in range(shape.members)]
     tasks = [asyncio.create_task(member.live(broker.port)) for member in members]
     try:
-        record("join together", await rebalanced(broker, members, partitions))
+        record("join together", await rebalanced(broker, members, tasks, partitions))
         await asyncio.sleep(shape.rest_seconds)
         members.append(Member(topic, "one-more", topic, is_share))
         tasks.append(asyncio.create_task(members[-1].live(broker.port)))
-        record("one joins", await rebalanced(broker, members, partitions))
+        record("one joins", await rebalanced(broker, members, tasks, partitions))
         await asyncio.sleep(shape.rest_seconds)
         tasks[0].cancel()
         await asyncio.gather(*tasks[:1], return_exceptions=True)
-        record("one leaves", await rebalanced(broker, members[1:], partitions))
-        for task in tasks[1:]:
-            if task.done():
-                task.result()
+        record("one leaves", await rebalanced(broker, members[1:], tasks[1:], partitions))
     finally:
         for task in tasks:
             task.cancel()

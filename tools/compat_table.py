@@ -46,6 +46,11 @@ cluster, Fetch (of the metadata log), ApiVersions and DescribeCluster (of contro
 NOTES = """\
 ## Notes
 
+- Apache Kafka 4.4.0 is newer than these tables. It has, and Kavka has not: UnregisterController (94),
+  StreamsGroupTopologyDescriptionUpdate (93), ApiVersions 5, TxnOffsetCommit 6, DeleteGroups 3, StreamsGroupHeartbeat
+  and StreamsGroupDescribe 1, metadata.version 4.4, share.version 2, and max.decompressed.message.bytes, which is
+  INVALID_CONFIG. Its clients and tools ask for what both sides have: its consumers of either protocol, its share
+  consumer, Kafka Streams with group.protocol=streams and its commands for groups have been seen to work.
 - Produce: version 0 to 2 are advertised and refused, as in Apache Kafka (KAFKA-18659: librdkafka turns compression off
   when they are missing).
 - ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511.

@@ -2,9 +2,11 @@
 //
 //	clients franz|sarama BOOTSTRAP TOPIC
 //	clients write franz|sarama BOOTSTRAP INPUT OUTPUT ID
+//	clients groups BOOTSTRAP
 //	clients version BOOTSTRAP
 //
-// The last prints the version of Apache Kafka that franz-go takes the server for, which kminion has as a metric.
+// The last but one prints what consoles see of all groups, as JSON. The last prints the version of Apache Kafka that
+// franz-go takes the server for, which kminion has as a metric.
 // Prints JSON: what franz-go reads of the committed records, the group's offset after each of the transactions, and the
 // error of the former producer. kafka-go is left out: it writes no transactions, and shows its readers the aborted ones.
 package main
@@ -144,6 +146,10 @@ func main() {
 			os.Exit(1)
 		}
 		fmt.Println(guess)
+		return
+	}
+	if os.Args[1] == "groups" {
+		printGroups(os.Args[2])
 		return
 	}
 	if os.Args[1] == "write" { // reads nothing of INPUT, and OUTPUT is its id
