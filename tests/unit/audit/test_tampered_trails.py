@@ -69,6 +69,14 @@ def behind(last: Entry, count: int, time_ms: int | None = None) -> list[Entry]:
     return entries
 
 
+def long_killed(trail: Trail) -> None:
+    """Make it the trail of three nodes of which the third was killed, and others went on for a quarter of an hour."""
+    other = Trail()
+    other.run(3 * HEAD_MS // 1000 + 20)
+    other.run(15 * HEAD_MS // 1000, (0, 1))
+    trail.entries = other.entries
+
+
 # --- of the reviews ---------------------------------------------------------------------------------------------------
 
 
@@ -187,6 +195,46 @@ def all_hashes_from_a_place_on_computed_again(trail: Trail) -> Told:
     trail.entries[place] = replace(trail.entries[place], value=b"{}")
     hashed(trail, "3-1", 100)
     return {"3-1": "unsigned"}
+
+
+@tampering
+def the_last_head_of_a_killed_node_moved_to_the_end(trail: Trail) -> Told:
+    """No hash covers the order of records: as if the node had just added that head, with entries behind it."""
+    long_killed(trail)
+    head = trail.entries[trail.heads_of("3-1")[-1]]
+    take_out(trail, trail.of("3-1")[head.sequence :])
+    trail.entries += [head, *behind(head, 50)]
+    return {"3-1": UNSIGNED}
+
+
+@tampering
+def all_of_the_chain_of_a_killed_node_moved_to_the_end(trail: Trail) -> Told:
+    """As if its clock was behind."""
+    long_killed(trail)
+    chain = [trail.entries[place] for place in trail.of("3-1")]
+    take_out(trail, trail.of("3-1"))
+    for count, entry in enumerate(reversed(chain), 1):
+        trail.entries.insert(len(trail.entries) - 2 * count, entry)
+    trail.entries += behind(trail.entries[trail.of("3-1")[-1]], 5)
+    return {"3-1": UNSIGNED}
+
+
+@tampering
+def the_beginning_of_one_chain_cut_and_the_log_start_moved_by_as_much(trail: Trail) -> Told:
+    """By records of the forger's, which are deleted then; the other chains are whole."""
+    take_out(trail, trail.of("3-1")[:100])
+    trail.log_start = 100
+    return {"3-1": "late"}
+
+
+@tampering
+def the_beginning_of_one_chain_cut_and_what_follows_moved_to_the_log_start(trail: Trail) -> Told:
+    places = trail.of("3-1")
+    moved = [trail.entries[place] for place in places[100:150]]
+    take_out(trail, places[:150])
+    trail.entries[:0] = moved
+    trail.log_start = 100
+    return {"3-1": "late"}
 
 
 # --- others -----------------------------------------------------------------------------------------------------------
@@ -379,6 +427,34 @@ def test_retention_is_no_tampering(count: int) -> None:
     trail = long_trail()
     trail.forget(count)
     assert told(trail) == {}
+
+
+@pytest.mark.parametrize("ahead_s", [-240, -30, 30, 240])
+@pytest.mark.parametrize("count", [0, 100, 300, 900])
+def test_a_clock_that_is_ahead_or_behind_is_no_tampering(ahead_s: int, count: int) -> None:
+    """Nor is a node of which nothing but its heads is told; one is killed, and away for minutes."""
+    trail = Trail()
+    trail.nodes[1].ahead_ms = 1_000 * ahead_s
+    trail.nodes[2].is_quiet = True
+    trail.run(37, (0,))
+    trail.run(90, (0, 1))
+    trail.run(3 * HEAD_MS // 1000)
+    trail.kill(1)
+    trail.run(4 * HEAD_MS // 1000, (0, 2))
+    trail.run(HEAD_MS // 1000 + 20)
+    trail.forget(count)
+    assert told(trail) == {}
+
+
+def test_clocks_that_are_set_by_seconds_are_no_tampering() -> None:
+    trail = Trail()
+    for step in range(8):
+        trail.nodes[step % 3].ahead_ms += (-9, 9, 5)[step // 3] * 1_000
+        trail.run(47)
+        before = trail.entries
+        trail.entries, trail.log_start = before[100 * step :], 100 * step
+        assert told(trail) == {}
+        trail.entries, trail.log_start = before, 0
 
 
 @pytest.mark.parametrize("was_taken", [False, True])

@@ -19,13 +19,17 @@ SECOND_MS = 1_000
 
 @dataclass
 class Node:
-    """A node of the cluster, what it keeps on its disk, and its journal while it runs."""
+    """A node of the cluster, how far its clock is ahead, whether its clients are refused nothing, what it keeps on its
+    disk, and its journal while it runs.
+    """
 
     id: int
     key: SigningKey = KEY
     starts: int = 0
     ends: tuple[End, ...] = ()
     journal: Journal | None = None
+    ahead_ms: int = 0
+    is_quiet: bool = False
 
     def start(self, now_ms: int) -> None:
         """Begin a chain."""
@@ -56,20 +60,21 @@ class Trail:
     nodes: list[Node] = field(default_factory=lambda: [Node(number) for number in (1, 2, 3)])
 
     def run(self, seconds: int, nodes: Sequence[int] = (0, 1, 2)) -> None:
-        """Have these nodes run: each is refused something every second, and writes it."""
+        """Have these nodes run: each is refused something every second, unless it is quiet, and writes it."""
         for second in range(seconds):
             self.now_ms += SECOND_MS
             for place in nodes:
                 node = self.nodes[place]
                 if node.journal is None:
-                    node.start(self.now_ms)
+                    node.start(self.now_ms + node.ahead_ms)
                 assert node.journal is not None
-                node.journal.window.denied("User:eve", "::1", "READ", "topic", f"secret-{second % 7}")
-                self.entries += node.write(self.now_ms)
+                if not node.is_quiet:
+                    node.journal.window.denied("User:eve", "::1", "READ", "topic", f"secret-{second % 7}")
+                self.entries += node.write(self.now_ms + node.ahead_ms)
 
     def stop(self, place: int) -> None:
         """Have a node end its chain."""
-        self.entries += self.nodes[place].write(self.now_ms, is_last=True)
+        self.entries += self.nodes[place].write(self.now_ms + self.nodes[place].ahead_ms, is_last=True)
         self.nodes[place].journal = None
 
     def kill(self, place: int) -> None:

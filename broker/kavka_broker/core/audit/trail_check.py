@@ -5,10 +5,12 @@ Records come by partition and offset, and are read once. What is kept grows with
 - A node's chain names where its chain before ended: one that is missing, was cut, or goes on where its node did not, is
   seen there. What is named so is proved by the signature of the one that names it.
 - Heads come once a minute. Where another chain of the partition has added heads for more than two intervals since the
-  last head of a chain, that chain is over, and what stands behind its last head waits for no head any more.
+  last head of a chain, that chain is over, and what stands behind its last head waits for no head any more. No hash
+  covers the order of records, so the times of heads, which are signed, show it too (`trail_clocks`).
 - Retention deletes the oldest records of a partition. Chains that were written then begin late, and no others: each of
-  them has an entry before the others have added heads for two intervals, and all of them together lack no more entries
-  than there are offsets before the first record.
+  them has an entry before the others have added heads for two intervals, and within an interval, by its own time, of
+  the first entries of others; and all of them together lack no more entries than there are offsets before the first
+  record.
 """
 
 from collections.abc import Iterator, Sequence
@@ -18,6 +20,7 @@ from typing import Final
 
 from kavka_broker.core.audit.chain import Entry
 from kavka_broker.core.audit.keys import VerifyingKey
+from kavka_broker.core.audit.trail_clocks import Clock, Clocks
 from kavka_broker.core.audit.verification import INTERVALS_MAX, ChainCheck, Fault, Verdict
 
 CHAINS_MAX: Final = 20_000
@@ -35,6 +38,7 @@ class Partition:
     log_start: int
     lacking: int = 0  # entries before the first ones of its chains
     round: int = 0
+    clocks: Clocks = field(default_factory=Clocks)
     _seen: set[str] = field(default_factory=set)
 
     def take_head(self, source: str) -> None:
@@ -47,11 +51,29 @@ class Partition:
 
 @dataclass(slots=True)
 class Reading:
-    """A chain that is being read, the partition in which it stands, and the round of its last head."""
+    """A chain that is being read, the partition in which it stands, the time of its first entry, the round of its last
+    head, and what its heads tell of the clock of its node.
+    """
 
     check: ChainCheck
     partition: Partition
+    first_ms: int
     head_round: int
+    clock: Clock
+    is_late: bool = False  # and the check knows
+
+    @property
+    def is_over(self) -> bool:
+        """Whether other chains have had heads for so long that none of this one is under way."""
+        place, head_ms = self.partition, self.check.head_ms
+        is_over = place.round - self.head_round > INTERVALS_MAX
+        return is_over or (head_ms is not None and place.clocks.are_long_after(head_ms, self.clock))
+
+    @property
+    def began_late(self) -> bool:
+        """Whether the first entries are missing, although those of the same time in other chains are there."""
+        is_cut = bool(self.partition.log_start and self.check.first_sequence)
+        return is_cut and self.partition.clocks.began_before(self.first_ms, self.clock)
 
 
 class TrailCheck:
@@ -79,6 +101,7 @@ class TrailCheck:
         if chain.check.heads > heads:
             place.take_head(entry.source)
             chain.head_round = place.round
+            place.clocks.take_head(node_of(entry.source), chain.check.head_ms or 0, chain.clock)
 
     def extend(self, last: Entry) -> bool:
         """Take the run of events of a chain that ends with `last`, as `ChainCheck.extend` does."""
@@ -88,18 +111,24 @@ class TrailCheck:
         if len(self._chains) >= CHAINS_MAX:
             raise TooManyChainsError(f"more than {CHAINS_MAX} chains; shorten the retention of the topic")
         check = ChainCheck(entry.source, self._keys, is_whole=not place.log_start)
-        self._chains[entry.source] = chain = Reading(check, place, place.round)
+        self._chains[entry.source] = chain = Reading(check, place, entry.time_ms, place.round, Clock())
         if place.log_start and entry.sequence:
             place.lacking += entry.sequence
             if place.lacking > place.log_start or place.round > INTERVALS_MAX:
                 check.tell(Fault.LATE, 0)
+                chain.is_late = True
         return chain
 
     def verdicts(self) -> dict[str, Verdict]:
         """Return what was found, by chain, in the order in which chains were found. Nothing can be added any more."""
-        for chain in self._chains.values():
+        for source, chain in self._chains.items():
             chain.check.end()
-            chain.check.is_over = chain.partition.round - chain.head_round > INTERVALS_MAX
+            chain.check.is_over = chain.is_over
+            if chain.check.heads and not chain.check.damages_total:
+                chain.partition.clocks.take_first(node_of(source), chain.first_ms)
+        for chain in self._chains.values():
+            if chain.began_late and not chain.is_late:
+                chain.check.tell(Fault.LATE, 0, 0)
         was_cut = any(partition.log_start for partition in self._partitions.values())
         for checks in self._by_node():
             known = {end.source for check in checks for end in check.before}
@@ -116,7 +145,7 @@ class TrailCheck:
     def _by_node(self) -> Iterator[list[ChainCheck]]:
         found: dict[str, list[ChainCheck]] = {}
         for source, chain in self._chains.items():
-            found.setdefault(source.partition("-")[0], []).append(chain.check)
+            found.setdefault(node_of(source), []).append(chain.check)
         return iter(found.values())
 
     def _look_back(self, check: ChainCheck, *, is_first: bool, was_cut: bool) -> None:
@@ -129,3 +158,8 @@ class TrailCheck:
                 self._chains[source].check.named(ends)
             elif any(end.is_certain for end in ends) and not (was_cut and is_first):
                 check.tell(Fault.MISSING, 0, 0, source)
+
+
+def node_of(source: str) -> str:
+    """Return the id of the node whose chain this is."""
+    return source.partition("-")[0]

@@ -281,6 +281,11 @@ class ChainCheck:
         )
 
     @property
+    def head_ms(self) -> int | None:
+        """When the last good head was written; None where there is none."""
+        return self._head_ms
+
+    @property
     def _is_ended(self) -> bool:
         return self.last is not None and self.last.kind is Kind.END
 
