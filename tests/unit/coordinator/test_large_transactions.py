@@ -1,6 +1,7 @@
 """Transactions of ten thousand offsets and partitions hold the loop no longer than others."""
 
 import asyncio
+import tracemalloc
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -26,6 +27,7 @@ from kavka_broker.core.transaction.state import (
     ID_BYTES,
     PLACE_BYTES,
     Place,
+    Sender,
     Standing,
     Transaction,
     TransactionState,
@@ -276,6 +278,24 @@ def test_ids_take_a_bounded_number_of_bytes() -> None:
         assert admitted(ordinary, TRANSACTIONS_PER_PARTITION_MAX + 1, 20) == TRANSACTIONS_PER_PARTITION_MAX
 
     play(scenario)
+
+
+def test_an_id_at_rest_takes_no_more_than_is_counted() -> None:
+    """Flink makes an id for each checkpoint, and each of them stays for a week."""
+    tracemalloc.start()
+    ids = dict[str, Transaction]()
+    before, _ = tracemalloc.get_traced_memory()
+    for number in range(COUNT):
+        name, producer_id, now_ms = f"sink-{number:019}", 10**6 + number, 10**12 + 2 * number
+        standing = Standing(
+            producer_id, 1, 60_000, TransactionState.COMPLETE_COMMIT,
+            started_ms=now_ms, updated_ms=now_ms + 1, previous_producer_id=producer_id,
+        )  # fmt: skip
+        transaction = ids[name] = Transaction(name, standing)
+        transaction.sender = Sender((producer_id, 1), 10**6 + number)
+    taken = tracemalloc.get_traced_memory()[0] - before
+    tracemalloc.stop()
+    assert taken <= sum(transaction.size_bytes for transaction in ids.values())
 
 
 def test_partitions_of_transactions_take_room_until_the_transactions_are_over() -> None:

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 TRANSACTIONS_PER_PARTITION_MAX = 100_000
 """Transactional ids that one partition of `__transaction_state` holds; past this, new ones are refused. Whoever may
 write may also make up ids, and each costs memory until it expires."""
-TRANSACTIONS_BYTES_MAX = 64 * 1024 * 1024
+TRANSACTIONS_BYTES_MAX = 96 * 1024 * 1024
 """Of the ids of one partition and the partitions in their transactions: an id may have 32,767 characters."""
 
 

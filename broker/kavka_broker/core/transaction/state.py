@@ -83,7 +83,7 @@ PREVIOUS: Final[Mapping[TransactionState, tuple[TransactionState, ...]]] = Mappi
 """The states from which each may be reached. Only transaction version 2 aborts what has not begun."""
 
 
-ID_BYTES: Final = 500
+ID_BYTES: Final = 800
 """About what an id takes beside its characters, of which each may take four bytes."""
 PLACE_BYTES: Final = 100
 """About what a partition in a transaction takes: it is in a set, and in another while it waits for its marker."""
@@ -123,12 +123,12 @@ class Sender(NamedTuple):
 
 
 class Transaction:
-    """A transactional id: where it stands, and where it is moving to. `unmarked` are the partitions of a decided
-    transaction that have no marker yet. `sender` is the connection that its producer asks over, where that is known.
-    `began_ms` is when the open transaction was first looked at, where the clock is behind what its standing says.
+    """A transactional id: where it stands, and where it is moving to. `sender` is the connection that its producer asks
+    over, where that is known. `began_ms` is when the open transaction was first looked at, where the clock is behind
+    what its standing says.
     """
 
-    __slots__ = ("began_ms", "counted_bytes", "pending", "sender", "standing", "transactional_id", "unmarked")
+    __slots__ = ("_unmarked", "began_ms", "counted_bytes", "pending", "sender", "standing", "transactional_id")
 
     def __init__(self, transactional_id: str, standing: Standing) -> None:
         self.transactional_id = transactional_id
@@ -137,7 +137,12 @@ class Transaction:
         self.sender: Sender | None = None
         self.began_ms: int | None = None
         self.counted_bytes = 0  # in the sum of its shard
-        self.unmarked: set[Place] = set(standing.partitions) if standing.state.is_prepared else set()
+        self._unmarked = _places_to_mark(standing)
+
+    @property
+    def unmarked(self) -> set[Place]:
+        """The partitions of a decided transaction that have no marker yet; none of any other."""
+        return set() if self._unmarked is None else self._unmarked
 
     @property
     def size_bytes(self) -> int:
@@ -174,12 +179,17 @@ class Transaction:
         if following.started_ms != self.standing.started_ms:
             self.began_ms = None
         self.standing, self.pending = following, None
-        self.unmarked = set(following.partitions) if following.state.is_prepared else set()
+        self._unmarked = _places_to_mark(following)
 
     def give_up(self) -> None:
         """The move was refused: nothing of it is in the log."""
         assert self.pending is not None, f"{self.transactional_id} has no move to give up"
         self.pending = None
+
+
+def _places_to_mark(standing: Standing) -> set[Place] | None:
+    """Return a set of its own for a decided transaction; others have none, of 216 bytes: most ids rest."""
+    return set(standing.partitions) if standing.state.is_prepared else None
 
 
 class Move:
