@@ -55,6 +55,11 @@ def connect_class_path() -> str:
     return f"{class_path()}:{_more_jars('connect')}/*"
 
 
+def flink_class_path() -> str:
+    """The class path of Flink and its Kafka connector, with the client that this needs: 85 MB."""
+    return f"{_more_jars('flink')}/*"
+
+
 def former_client_class_path() -> str:
     """The class path of the client of Apache Kafka 3.9, which stands ahead of the present one."""
     return f"{_more_jars('clients-3.9')}/*:{class_path()}"
