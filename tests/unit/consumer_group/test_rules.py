@@ -20,7 +20,7 @@ from kavka_broker.protocol.messages.group.consumer_group_current_member_assignme
     ConsumerGroupCurrentMemberAssignmentValue,
     TopicPartitions,
 )
-from tests.unit.consumer_group.world import World
+from tests.unit.consumer_group.world import GROUP, World
 
 JOIN = Heartbeat("g", "a", 0, rebalance_timeout_ms=1, topics=(), owned={})
 STAYS = Heartbeat("g", "a", 3)
@@ -98,6 +98,27 @@ def test_many_members_that_wait_ask_a_thousand_times_a_second_at_most(
     settings = ConsumerGroupSettings(rebalance_interval_ms=rebalance_ms)
     assert rules.interval_ms(settings, members, is_waiting=True) == expected
     assert rules.interval_ms(settings, members, is_waiting=False) == 5_000
+
+
+def test_a_step_of_one_member_is_no_large_change_of_a_large_group() -> None:
+    world = gathered(50)
+    world.advance(500)
+    world.settle()
+    world.join("one more")
+    world.advance(1_000)
+    world.beat("one more")
+    group, seen = world.group, world.topics.changes
+    member_id = world.clients["m1"].member_id
+    assert rules.is_large(group, world.topics)
+    beat = Heartbeat(GROUP, member_id, group.members[member_id].epoch, "m1", "/127.0.0.1")
+    assert (rules.is_steady(group, beat, seen), rules.is_step(group, beat, seen)) == (False, True)
+    assert not rules.is_step(group, replace(beat, topics=("u",)), seen), "the epoch moves"
+    assert not rules.is_step(group, beat, seen + 1), "topics have changed"
+    assert not rules.is_step(group, replace(beat, member_id="unknown"), seen)
+    assert not rules.is_step(group, replace(beat, owned={b"t": range(300)}), seen), "it says that it owns very many"
+    assert not rules.is_step(replace(group, epoch=group.epoch + 1), beat, seen), "a target may be computed"
+    many = dict.fromkeys(range(rules.STEP_PLACES_MAX), member_id)
+    assert not rules.is_step(replace(group, owners={b"t" * 16: many}), beat, seen), "a copy of the group takes long"
 
 
 def test_a_member_that_waits_for_partitions_writes_nothing_at_each_heartbeat() -> None:

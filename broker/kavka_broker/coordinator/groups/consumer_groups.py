@@ -133,7 +133,8 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         group = self._groups.get(beat.group_id)
         if beat.regex and (group is None or beat.regex not in group.matched):
             return self._hear_expression(beat, settings, may_describe, is_joint=is_joint)
-        is_steady = group is not None and rules.is_steady(group, beat, self._topics.changes)
+        seen = self._topics.changes
+        is_steady = group is not None and (rules.is_steady(group, beat, seen) or rules.is_step(group, beat, seen))
         classic = self._image.groups.get(beat.group_id)
         is_large = not is_steady and (
             self.is_large(beat.group_id, beat.topics or (), beat.owned_count)

@@ -62,6 +62,9 @@ FIRST_EPOCH: Final = 1
 AT_ONCE_STEPS_MAX: Final = 200
 """Members, topics and partitions that one command may look at on the loop. Each takes some 20 us in all."""
 
+STEP_PLACES_MAX: Final = 4_000
+"""Members and owned partitions of a group whose member may go a step on the loop: all are copied, some 25 ns each."""
+
 NO_ROOM: Final = f"The members of this and other groups take the {MEMBERS_BYTES_MAX} bytes that they may take."
 
 MATCH_AGAIN_MS: Final = 10_000
@@ -76,6 +79,7 @@ __all__ = [
     "is_large",
     "is_match_due",
     "is_steady",
+    "is_step",
     "leave",
     "match",
 ]
@@ -154,6 +158,22 @@ def is_steady(group: ConsumerGroup, beat: Heartbeat, topics_seen: int) -> bool:
         and has_reached(member, group.assignment_epoch)
         and _updated(member, beat) == member
     )
+
+
+def is_step(group: ConsumerGroup, beat: Heartbeat, topics_seen: int) -> bool:
+    """Whether a heartbeat says nothing new of its member, which at most goes one step towards its target. Except for a
+    copy of the group, what that takes grows with the partitions of the member alone.
+    """
+    member = group.members.get(beat.member_id)
+    if member is None or beat.topics is not None or group.topics_seen != topics_seen:
+        return False
+    places = len(group.members) + len(group.owners)
+    is_small = places <= STEP_PLACES_MAX and places + sum(map(len, group.owners.values())) <= STEP_PLACES_MAX
+    own = sum(
+        map(len, (*member.assigned.values(), *member.revoking.values(), *group.target_of(member.member_id).values()))
+    )
+    is_small = is_small and own + beat.owned_count <= AT_ONCE_STEPS_MAX
+    return is_small and group.epoch == group.assignment_epoch and _updated(member, beat) == member
 
 
 def heartbeat(
