@@ -99,7 +99,7 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
     from kavka_broker.runtime.clock import SystemClock
     from kavka_broker.storage.disk import RealDisk
 
-    given, listener = options.initial_controllers, config.controller_listener_names[0]
+    given, listener = options.initial_controllers, config.listeners.controller_names[0]
     try:
         initial = parse_voters(given, listener) if given is not None else ()
         formatted = format_directory(

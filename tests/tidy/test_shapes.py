@@ -17,7 +17,6 @@ ROOMS: Final = ("broker/", "operator/", "cli/", "audit/")
 GENERATED: Final = "broker/kavka_broker/protocol/messages/"
 LARGE_CLASSES: Final = {
     "app.py::Top": 27,
-    "broker.py::BrokerConfig": 41,
     "client.py::KafkaClient": 32,
     "cluster_loop.py::ClusterLoop": 32,
     "connection.py::Connection": 38,

@@ -253,7 +253,8 @@ def _check_voters(config: BrokerConfig, voters: Voters) -> None:
 def _knows_nobody(config: BrokerConfig) -> bool:
     """Whether the configuration names no other controller: its only address, if any, is this node's own."""
     own = {
-        f"{address.host}:{address.port}" for address in (*config.controller_listeners, *config.advertised_controllers)
+        f"{address.host}:{address.port}"
+        for address in (*config.listeners.of_controllers, *config.listeners.advertised_controllers)
     }
     return set(config["controller.quorum.bootstrap.servers"]) <= own
 
@@ -270,7 +271,9 @@ def first_voters(config: BrokerConfig, voters: Voters, directory_id: bytes) -> t
     is_alone = voters.standalone or ("controller" in config.roles and not voters.none)
     if config["controller.quorum.voters"] or not is_alone:
         return ()
-    endpoints = tuple((listener.name, listener.host, listener.port) for listener in config.advertised_controllers)
+    endpoints = tuple(
+        (listener.name, listener.host, listener.port) for listener in config.listeners.advertised_controllers
+    )
     return (Voter(config.node_id, directory_id, endpoints),)
 
 

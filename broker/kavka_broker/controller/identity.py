@@ -38,12 +38,14 @@ def identity_of(config: BrokerConfig, metadata_log: MetadataLog, endpoints: Endp
             f"correct one of them"
         )
     if endpoints is None:
-        endpoints = [(listener.name, listener.host, listener.port) for listener in config.advertised_controllers]
+        endpoints = [
+            (listener.name, listener.host, listener.port) for listener in config.listeners.advertised_controllers
+        ]
     return Identity(
         node_id=config.node_id,
         directory_id=meta.directory_id,
         cluster_id=meta.cluster_id,
-        listener=config.controller_listener_names[0],
+        listener=config.listeners.controller_names[0],
         endpoints=tuple(endpoints),
         is_controller="controller" in config.roles,
     )

@@ -161,7 +161,7 @@ def check_features(config: BrokerConfig, metadata: Metadata) -> None:
 
 
 def _configured_voters(config: BrokerConfig) -> tuple[Voter, ...]:
-    return static_voters(config["controller.quorum.voters"], config.controller_listener_names[0])
+    return static_voters(config["controller.quorum.voters"], config.listeners.controller_names[0])
 
 
 def _check_voters(config: BrokerConfig, history: VoterHistory) -> None:
@@ -186,7 +186,7 @@ def registration(config: BrokerConfig, incarnation_id: bytes) -> RegisterControl
         incarnation_id=incarnation_id,
         end_points=[
             ControllerEndpoint(listener.name, listener.host, listener.port, listener.protocol_id)
-            for listener in config.advertised_controllers
+            for listener in config.listeners.advertised_controllers
         ],
         features=[ControllerFeature(name, low, high) for name, (low, high) in sorted(SUPPORTED_LEVELS.items())],
     )

@@ -99,7 +99,7 @@ class Sessions:
     ) -> None:
         self._controller = controller
         self._policy = policy_of(config)
-        self._listener = config.inter_broker_listener_name
+        self._listener = config.listeners.inter_broker_name
         self._session_ms: int = config["broker.session.timeout.ms"]
         self._interval_ms: int = config["broker.heartbeat.interval.ms"]
         self._clock = clock

@@ -24,7 +24,7 @@ def may_ask(broker: "Broker", client: "Client") -> bool:
         return False
     if not client.has_own_connection:
         return True
-    protocol = broker.config.protocols[client.listener]
+    protocol = broker.config.listeners.protocols[client.listener]
     return protocol != "PLAINTEXT" and not (protocol == "SSL" and client.user == ANONYMOUS)
 
 

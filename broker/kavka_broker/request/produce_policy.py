@@ -82,4 +82,4 @@ def may_be_node(broker: Broker, client: Client) -> bool:
     if client.client_id != ADMIN_CLIENT_ID:
         return False
     is_guarded = broker.authorizer is not None or client.peer is None
-    return is_guarded or client.listener == broker.config.inter_broker_listener_name
+    return is_guarded or client.listener == broker.config.listeners.inter_broker_name

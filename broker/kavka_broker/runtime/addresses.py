@@ -59,7 +59,7 @@ class Addresses:
         self.turns = turns or Turns()
         # As in Apache Kafka connections of controllers are counted apart, and bound by the configuration file.
         window = SampleWindow(config["quota.window.num"], config["quota.window.size.seconds"] * 1000)
-        protected = config.inter_broker_listener_name
+        protected = config.listeners.inter_broker_name
         self._bounding_brokers = Bounding(ConnectionQuotas(protected=protected, window=window), timers)
         self._bounding_controllers = Bounding(ConnectionQuotas(window=window), timers)
         self.of_brokers: list[Listener] = []
@@ -82,16 +82,16 @@ class Addresses:
         roles = self._config.roles
         if "controller" in roles:
             bounding = self._bounding_controllers
-            ports = await self._bind_all(self._config.controller_listeners, self.of_controllers, bounding)
+            ports = await self._bind_all(self._config.listeners.of_controllers, self.of_controllers, bounding)
             self.controllers = tuple(
                 replace(listener, port=listener.port or ports[listener.name])
-                for listener in self._config.advertised_controllers
+                for listener in self._config.listeners.advertised_controllers
             )
         if "broker" in roles:
-            ports = await self._bind_all(self._config.listeners, self.of_brokers, self._bounding_brokers)
+            ports = await self._bind_all(self._config.listeners.of_brokers, self.of_brokers, self._bounding_brokers)
             self.advertised = tuple(
                 replace(listener, port=listener.port or ports[listener.name])
-                for listener in self._config.advertised_listeners
+                for listener in self._config.listeners.advertised
             )
 
     async def _bind_all(
@@ -124,7 +124,7 @@ class Addresses:
 
     def contexts(self) -> Contexts:
         """How each listener speaks TLS by the files of now; reads them. Raises StartError."""
-        return {address.name: speaking(self._config, address) for address in self._config.all_listeners}
+        return {address.name: speaking(self._config, address) for address in self._config.listeners.opened}
 
     def speak(self, contexts: Contexts) -> None:
         """Speak TLS in these ways from the next connection on."""
@@ -200,11 +200,14 @@ def check(config: BrokerConfig) -> None:
     try:
         check_promises({name: text for name, text in config.given.items() if not is_read(name)})
         links = links_of(config)
-        spoken = [*(address.security_protocol for address in config.all_listeners), *(link.protocol for link in links)]
+        spoken = [
+            *(address.security_protocol for address in config.listeners.opened),
+            *(link.protocol for link in links),
+        ]
         # A controller may have the keys of the brokers' listeners, so that all nodes share one text.
-        check_secured(config.given, spoken if "broker" in config.roles else config.protocols.values())
+        check_secured(config.given, spoken if "broker" in config.roles else config.listeners.protocols.values())
         settings_of(config.given)
-        for address in config.all_listeners:
+        for address in config.listeners.opened:
             sasl_of(config, address)
             speaking(config, address)
         for link in links:

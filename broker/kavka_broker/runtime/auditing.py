@@ -251,7 +251,7 @@ class Auditing:
             raise BrokerError(ErrorCode.UNKNOWN_TOPIC_OR_PARTITION, f"{AUDIT_TOPIC} is not known here yet")
         index = self._broker.node_id % len(topic.partitions)
         leader = metadata.brokers.get(topic.partitions[index].leader)
-        listener = self._broker.config.inter_broker_listener_name
+        listener = self._broker.config.listeners.inter_broker_name
         endpoint = None if leader is None or leader.fenced else leader.endpoints.get(listener)
         if endpoint is None:
             raise BrokerError(ErrorCode.LEADER_NOT_AVAILABLE, f"{AUDIT_TOPIC}-{index} has no leader")

@@ -144,7 +144,7 @@ def bounds_of(config: BrokerConfig, addresses: Mapping[str, tuple[str, ...]]) ->
         per_address |= dict.fromkeys(addresses.get(host, ()) if address is None else (address,), count)
     return ConnectionBounds(
         connections_max=config["max.connections"],
-        per_listener=config.per_listener["max.connections"],
+        per_listener=config.listeners.bounds["max.connections"],
         per_ip_max=config["max.connections.per.ip"],
         per_address=per_address,
     )
@@ -152,7 +152,7 @@ def bounds_of(config: BrokerConfig, addresses: Mapping[str, tuple[str, ...]]) ->
 
 def rates_of(config: BrokerConfig) -> RateBounds:
     """Return the bounds of a configuration on the rates of new connections."""
-    return RateBounds(config["max.connection.creation.rate"], config.per_listener["max.connection.creation.rate"])
+    return RateBounds(config["max.connection.creation.rate"], config.listeners.bounds["max.connection.creation.rate"])
 
 
 def overrides_of(config: BrokerConfig) -> dict[str, int]:

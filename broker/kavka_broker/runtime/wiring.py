@@ -374,7 +374,7 @@ class Wiring:
     def _connections(self, purpose: str) -> Connections:
         config = self._config
         client_id = f"broker-{config.node_id}-{purpose}"
-        return Connections(self._quorum.metadata, self._peers.brokers, config.inter_broker_listener_name, client_id)
+        return Connections(self._quorum.metadata, self._peers.brokers, config.listeners.inter_broker_name, client_id)
 
     def _client_metrics(self) -> ClientMetrics:
         endpoint = self._config["kavka.telemetry.otlp.endpoint"]
@@ -407,7 +407,7 @@ class Wiring:
             listeners=self._addresses.advertised,
             directories=tuple(directory.directory_id for directory in self._logs.online),
             features=SUPPORTED_LEVELS,
-            rack=self._config.rack,
+            rack=self._config["broker.rack"],
             previous_epoch=-1 if previous is None else previous,
         )
 

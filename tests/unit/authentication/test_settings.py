@@ -52,7 +52,7 @@ def test_what_is_no_login_module(text: str) -> None:
 
 def test_a_listener_asks_as_its_keys_say_and_the_others_do_not() -> None:
     found = config()
-    asked = {listener.name: sasl_of(found, listener) for listener in found.all_listeners}
+    asked = {listener.name: sasl_of(found, listener) for listener in found.listeners.opened}
     assert asked["INSIDE"] is asked["CONTROLLER"] is None
     assert asked["CLIENTS"] is not None
     assert asked["CLIENTS"].mechanisms == ("PLAIN",)
@@ -81,7 +81,7 @@ def test_a_listener_asks_as_its_keys_say_and_the_others_do_not() -> None:
 )
 def test_a_login_holds_as_long_as_the_closest_key_says(keys: dict[str, str], session_ms: int) -> None:
     found = config(**keys)
-    asked = next(sasl for listener in found.all_listeners if (sasl := sasl_of(found, listener)) is not None)
+    asked = next(sasl for listener in found.listeners.opened if (sasl := sasl_of(found, listener)) is not None)
     assert asked.session_ms_max == {"PLAIN": session_ms}
     check(found)
 
@@ -98,7 +98,7 @@ def test_scram_needs_no_users_in_the_configuration() -> None:
         sasl__enabled__mechanisms="SCRAM-SHA-256,SCRAM-SHA-512", **{KEY: None, SCRAM_KEY: f"{module} required;"}
     )
     check(found)
-    asked = next(sasl for listener in found.all_listeners if (sasl := sasl_of(found, listener)) is not None)
+    asked = next(sasl for listener in found.listeners.opened if (sasl := sasl_of(found, listener)) is not None)
     assert (asked.mechanisms, asked.plain_users) == (("SCRAM-SHA-256", "SCRAM-SHA-512"), {})
 
 
@@ -149,7 +149,7 @@ TOKENS: dict[str, str | None] = {
 def test_what_a_listener_asks_of_tokens(keys: dict[str, str | None], expected: TokenSettings) -> None:
     found = config(**{**TOKENS, **keys})
     check(found)
-    asked = next(sasl for listener in found.all_listeners if (sasl := sasl_of(found, listener)) is not None)
+    asked = next(sasl for listener in found.listeners.opened if (sasl := sasl_of(found, listener)) is not None)
     assert asked.tokens is not None
     assert asked.tokens.settings == expected
 

@@ -6,7 +6,6 @@ import pytest
 
 from kavka_broker.core.config.broker import THROTTLE_KEYS, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
-from kavka_broker.core.config.listeners import Listener, protocol_map
 from kavka_broker.core.config.topic import LogConfig, check_topic_config, with_overrides
 from kavka_broker.core.metadata.image.configs import Configs
 from kavka_broker.core.metadata.image.effective_config import EffectiveConfig
@@ -72,42 +71,6 @@ def test_unknown_keys_are_kept_and_named() -> None:
 )
 def test_the_finest_unit_counts(settings: dict[str, str], retention_ms: int) -> None:
     assert parse(**settings).log_config.retention_ms == retention_ms
-
-
-def test_listeners_are_parted_into_those_of_clients_and_controllers() -> None:
-    config = parse()
-    assert config.listeners == (Listener("PLAINTEXT", "127.0.0.1", 9092),)
-    assert config.controller_listeners == (Listener("CONTROLLER", "127.0.0.1", 9093),)
-    assert config.advertised_listeners == config.listeners
-    assert config.inter_broker_listener_name == "PLAINTEXT"
-
-
-@pytest.mark.parametrize(
-    ("listener", "advertised", "found"),
-    [
-        ("CONTROLLER://10.0.0.1:9093", None, Listener("CONTROLLER", "10.0.0.1", 9093)),
-        ("CONTROLLER://:9093", None, Listener("CONTROLLER", "localhost", 9093)),
-        ("CONTROLLER://0.0.0.0:9093", None, Listener("CONTROLLER", "localhost", 9093)),
-        ("CONTROLLER://0.0.0.0:9093", "PLAINTEXT://a:1", Listener("CONTROLLER", "localhost", 9093)),
-        ("CONTROLLER://0.0.0.0:9093", "PLAINTEXT://a:1,CONTROLLER://b:2", Listener("CONTROLLER", "b", 2)),
-    ],
-)
-def test_a_controller_is_found_where_it_advertises_itself(
-    listener: str, advertised: str | None, found: Listener
-) -> None:
-    told = {} if advertised is None else {"advertised_listeners": advertised}
-    config = parse(listeners=f"PLAINTEXT://127.0.0.1:9092,{listener}", **told)
-    assert config.advertised_controllers == (found,)
-
-
-def test_a_listener_may_be_of_six_bytes_or_of_none() -> None:
-    config = parse(
-        listeners="PLAINTEXT://[::1]:9092,CONTROLLER://:9093", advertised_listeners="PLAINTEXT://kafka.example:19092"
-    )
-    assert config.all_listeners[0].host == "::1"
-    assert str(config.all_listeners[0]) == "PLAINTEXT://[::1]:9092"
-    assert config.all_listeners[1].host == ""
-    assert config.advertised_listeners == (Listener("PLAINTEXT", "kafka.example", 19092),)
 
 
 @pytest.mark.parametrize(
@@ -215,22 +178,8 @@ def test_the_older_name_of_a_nodes_id_says_the_same() -> None:
     assert parse(broker_id="1")["broker.id"] == 1
 
 
-def test_a_listener_may_have_a_bound_of_its_own() -> None:
-    assert parse().per_listener["max.connections"] == {}
-    assert parse(listener_name_plaintext_max_connections="7").per_listener["max.connections"] == {"PLAINTEXT": 7}
-
-
 def test_a_broker_without_a_listener_is_refused() -> None:
     assert refusal(listeners="").startswith("listeners: is empty")
-
-
-@pytest.mark.parametrize(("port", "is_taken"), [(0, True), (65_535, True), (65_536, False)])
-def test_a_port_is_of_sixteen_bits(port: int, is_taken: bool) -> None:
-    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:9093"
-    if is_taken:
-        assert parse(listeners=listeners).listeners[0].port == port
-    else:
-        assert "65536" in refusal(listeners=listeners)
 
 
 def test_a_session_has_room_for_two_heartbeats() -> None:
@@ -238,13 +187,6 @@ def test_a_session_has_room_for_two_heartbeats() -> None:
     BrokerConfig.parse({**PROPERTIES, **settings, "broker.heartbeat.interval.ms": "500"})
     with pytest.raises(ConfigError, match="no second chance"):
         BrokerConfig.parse({**PROPERTIES, **settings, "broker.heartbeat.interval.ms": "501"})
-
-
-@pytest.mark.parametrize("item", ["PLAINTEXT", "INSIDE:NOTHING", "INSIDE:"])
-def test_a_mapping_of_listeners_names_a_protocol(item: str) -> None:
-    with pytest.raises(ConfigError, match="write NAME:PROTOCOL"):
-        protocol_map("listener.security.protocol.map", ["inside:plaintext", item])
-    assert protocol_map("listener.security.protocol.map", ["inside:plaintext"]) == {"INSIDE": "PLAINTEXT"}
 
 
 @pytest.mark.parametrize(

@@ -28,10 +28,10 @@ def config(layout: Layout) -> BrokerConfig:
 
 def test_nodes_listen_everywhere_and_are_told_by_their_host_names() -> None:
     told = config(layouts(main())[1])
-    assert [str(listener) for listener in told.all_listeners] == ["PLAINTEXT://:9092", "CONTROLLER://:10092"]
+    assert [str(listener) for listener in told.listeners.opened] == ["PLAINTEXT://:9092", "CONTROLLER://:10092"]
     host = "main-nodes-1-0.main-nodes.default.svc"
-    assert [str(listener) for listener in told.advertised_listeners] == [f"PLAINTEXT://{host}:9092"]
-    assert [str(listener) for listener in told.advertised_controllers] == [f"CONTROLLER://{host}:10092"]
+    assert [str(listener) for listener in told.listeners.advertised] == [f"PLAINTEXT://{host}:9092"]
+    assert [str(listener) for listener in told.listeners.advertised_controllers] == [f"CONTROLLER://{host}:10092"]
     assert told.log_dirs == ("/var/lib/kavka/data",)
     assert not told["controller.quorum.voters"]
     assert len(told["controller.quorum.bootstrap.servers"]) == 3
@@ -41,7 +41,7 @@ def test_brokers_and_controllers_in_pools_of_their_own_get_their_own_settings() 
     found = layouts(main(nodePools=APART))
     broker, controller = config(found[1]), config(found[100])
     assert (broker["broker.rack"], broker.roles) == ("b", ("broker",))
-    assert [str(listener) for listener in controller.all_listeners] == ["CONTROLLER://:10092"]
+    assert [str(listener) for listener in controller.listeners.opened] == ["CONTROLLER://:10092"]
     assert found[100].address == "main-controllers-100-0.main-nodes.default.svc:10092"
     assert broker["controller.quorum.bootstrap.servers"] == controller["controller.quorum.bootstrap.servers"]
 
@@ -51,7 +51,7 @@ def test_a_controller_alone_is_told_how_brokers_are_reached_where_it_keeps_a_tra
     silent = config(layouts(main(nodePools=APART, listeners=listeners))[100])
     assert "inter.broker.listener.name" not in silent.given
     told = config(layouts(main(nodePools=APART, listeners=listeners, audit={}))[100])
-    assert (told.inter_broker_listener_name, told.protocol_of("INSIDE")) == ("INSIDE", "PLAINTEXT")
+    assert (told.listeners.inter_broker_name, told.listeners.protocol_of("INSIDE")) == ("INSIDE", "PLAINTEXT")
 
 
 def test_clients_may_be_told_another_address() -> None:
@@ -61,11 +61,11 @@ def test_clients_may_be_told_another_address() -> None:
     ]
     layout = layouts(main(listeners=listeners))[2]
     told = config(layout)
-    assert [str(listener) for listener in told.advertised_listeners] == [
+    assert [str(listener) for listener in told.listeners.advertised] == [
         "OUTSIDE://kafka-2.example.com:9094",
         "INSIDE://main-nodes-2-0.main-nodes.default.svc:9092",
     ]
-    assert told.inter_broker_listener_name == "INSIDE"
+    assert told.listeners.inter_broker_name == "INSIDE"
     assert (layout.address, layout.bootstrap) == (
         "kafka-2.example.com:9094",
         "main-nodes-2-0.main-nodes.default.svc:9092",

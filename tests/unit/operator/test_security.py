@@ -59,10 +59,10 @@ def told(text: str) -> BrokerConfig:
 @pytest.mark.parametrize("text", [properties(layouts(secured())[0]), locally(secured())[0].properties])
 def test_the_broker_reads_what_a_secured_cluster_asks_for(text: str) -> None:
     config = told(text)
-    spoken = {listener.name: listener.security_protocol for listener in config.all_listeners}
+    spoken = {listener.name: listener.security_protocol for listener in config.listeners.opened}
     assert spoken == {"CLIENTS": "SASL_SSL", "NODES": "SSL", "CONTROLLER": "SSL"}
-    assert config.inter_broker_listener_name == "NODES"
-    clients, nodes, controllers = config.all_listeners
+    assert config.listeners.inter_broker_name == "NODES"
+    clients, nodes, controllers = config.listeners.opened
     sasl, of_clients = sasl_of(config, clients), tls_of(config, clients)
     assert sasl is not None
     assert sasl.mechanisms == ("SCRAM-SHA-512",)
@@ -92,7 +92,7 @@ def test_a_listener_has_its_own_certificates_and_tokens() -> None:
         },
     ]
     config = told(properties(layouts(secured(listeners=listeners))[0]))
-    staff, web, tokens, *_ = config.all_listeners
+    staff, web, tokens, *_ = config.listeners.opened
     of_staff, of_web, sasl = tls_of(config, staff), tls_of(config, web), sasl_of(config, tokens)
     assert of_staff is not None
     assert (of_staff.client_auth, Path(of_staff.truststore or "").name) == ("required", "listener-staff-clients.pem")
@@ -105,7 +105,7 @@ def test_a_listener_has_its_own_certificates_and_tokens() -> None:
 
 def test_nodes_keep_their_subject_whatever_rule_is_set_for_clients() -> None:
     config = told(properties(layouts(secured(config={"ssl.principal.mapping.rules": "RULE:^CN=(.*),O=.*$/$1/"}))[0]))
-    of_nodes = tls_of(config, next(one for one in config.all_listeners if one.name == "NODES"))
+    of_nodes = tls_of(config, next(one for one in config.listeners.opened if one.name == "NODES"))
     assert of_nodes is not None
     assert [rule.user("CN=node,O=kavka.dev") for rule in of_nodes.rules] == ["CN=node,O=kavka.dev"]
 

@@ -73,11 +73,11 @@ def test_a_broker_says_the_port_of_its_service_and_the_address_of_its_machine() 
 def test_what_is_formatted_and_what_runs_is_a_configuration_of_the_broker() -> None:
     scene = given_ports()
     settings = parse_properties(scene.api.one("Pod", "main-nodes-0-0")["metadata"]["annotations"]["kavka.dev/settings"])
-    assert BrokerConfig.parse(settings).inter_broker_listener_name == "INSIDE"
+    assert BrokerConfig.parse(settings).listeners.inter_broker_name == "INSIDE"
     (override,) = [word for word in container(scene, 0)["args"] if word.startswith("--override=")]
     key, _, value = override.removeprefix("--override=").partition("=")
     told = BrokerConfig.parse({**settings, key: value.replace("$(KAVKA_HOST_IP)", "192.0.2.7")})
-    assert "OUTSIDE://192.0.2.7:30000" in [str(listener) for listener in told.advertised_listeners]
+    assert "OUTSIDE://192.0.2.7:30000" in [str(listener) for listener in told.listeners.advertised]
 
 
 def test_a_node_waits_for_the_address_of_its_load_balancer() -> None:

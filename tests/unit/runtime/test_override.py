@@ -22,7 +22,7 @@ def test_a_setting_of_the_command_stands_in_place_of_the_files(path: Path) -> No
     options = parser().parse_args(words)
     config = read_config(options.config, options.override)
     assert config["num.io.threads"] == 6
-    assert [str(listener) for listener in config.advertised_listeners] == ["PLAINTEXT://192.0.2.1:30001"]
+    assert [str(listener) for listener in config.listeners.advertised] == ["PLAINTEXT://192.0.2.1:30001"]
     assert read_config(path)["num.io.threads"] == 4
 
 

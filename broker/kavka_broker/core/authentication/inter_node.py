@@ -49,7 +49,7 @@ def to_brokers(config: BrokerConfig) -> LinkSettings:
     mechanism: str = config[TO_BROKERS_KEY]
     if mechanism not in OF_NODES:
         mechanism = ""
-    return _link(config, config.inter_broker_listener_name, TO_BROKERS_KEY, mechanism, ", ".join(OF_NODES))
+    return _link(config, config.listeners.inter_broker_name, TO_BROKERS_KEY, mechanism, ", ".join(OF_NODES))
 
 
 def to_controllers(config: BrokerConfig) -> LinkSettings:
@@ -59,12 +59,12 @@ def to_controllers(config: BrokerConfig) -> LinkSettings:
     """
     mechanism = PLAIN if config[TO_CONTROLLERS_KEY] == PLAIN else ""
     served = f"{PLAIN}, for controllers elect a leader before they know the users of SCRAM"
-    return _link(config, config.controller_listener_names[0], TO_CONTROLLERS_KEY, mechanism, served)
+    return _link(config, config.listeners.controller_names[0], TO_CONTROLLERS_KEY, mechanism, served)
 
 
 def _link(config: BrokerConfig, name: str, key: str, mechanism: str, served: str) -> LinkSettings:
     """How to speak to a listener; `mechanism` is empty where the key names none of those that are served."""
-    protocol = config.protocol_of(name)
+    protocol = config.listeners.protocol_of(name)
     if protocol.startswith("SASL_") and not mechanism:
         raise ConfigError(key, f'"{config.text(key)}" is not served for {name}; write {served}')
     return LinkSettings(
@@ -83,7 +83,7 @@ def _login(config: BrokerConfig, name: str, key: str, mechanism: str) -> LoginSe
         words = "is missing" if jaas not in given else "names no username and password"
         wanted = f'{module} required username="NAME" password="PASSWORD";'
         raise ConfigError(jaas, f"{words}, with which this node logs in at {name} of the others; write {wanted}")
-    for listener in config.all_listeners:
+    for listener in config.listeners.opened:
         sasl = sasl_of(config, listener) if listener.name == name else None
         if sasl is not None and mechanism not in sasl.mechanisms:
             raise ConfigError(key, f"{name} does not let {mechanism} in; add it to sasl.enabled.mechanisms")

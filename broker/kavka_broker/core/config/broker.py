@@ -14,9 +14,9 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any, Final, overload
 
 from kavka_broker.core.authorization.settings import OWN_KEYS
+from kavka_broker.core.config.broker_bounds import check_connections, check_directories, check_logs, check_waits
 from kavka_broker.core.config.broker_table import BROKER_KEYS
 from kavka_broker.core.config.coordinator_table import COORDINATOR_KEYS
-from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import (
     REQUIRED,
     ConfigError,
@@ -30,7 +30,7 @@ from kavka_broker.core.config.definition import (
     render,
 )
 from kavka_broker.core.config.group_bounds import check_consumer_groups, check_share_groups, check_streams_groups
-from kavka_broker.core.config.listeners import Listener, parse_listeners, protocol_map
+from kavka_broker.core.config.listeners import Listeners, protocol_map
 from kavka_broker.core.config.security_table import SECURITY_KEYS
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.core.config.topic_table import TOPIC_KEYS
@@ -40,9 +40,6 @@ if TYPE_CHECKING:
 
 HOUR_MS: Final = 3_600_000
 MINUTE_MS: Final = 60_000
-MEBIBYTE: Final = 1 << 20
-#: Hosts to listen on, and none to connect to.
-EVERYWHERE: Final = ("", "0.0.0.0")
 
 #: Keys whose empty value says nothing: a file that has one was meant to say something.
 NEVER_EMPTY: Final = (
@@ -151,25 +148,21 @@ def listener_key(name: str) -> tuple[str, str] | None:
     return (listener.upper(), key) if name.startswith(OF_A_LISTENER) and key in LISTENER_KEYS else None
 
 
+def listener_bounds(values: Mapping[str, Any]) -> dict[str, dict[str, int]]:
+    """The values of `listener.name.X.KEY`, by key and listener."""
+    bounds: dict[str, dict[str, int]] = {key: {} for key in LISTENER_KEYS}
+    for name, value in values.items():
+        if (said := listener_key(name)) is not None:
+            listener, key = said
+            bounds[key][listener] = int(value)
+    return bounds
+
+
 def definition_of(name: str) -> Definition | None:
     """The definition of a key, also of a listener's; None for a key that is unknown or not read."""
     if (said := listener_key(name)) is not None:
         return replace(KEYS[said[1]], name=name)
     return KEYS.get(name)
-
-
-def check_cleaner(name: str, size_bytes: int, threads: int) -> None:
-    """Check that each thread of the cleaner has room for a map of offsets. Raises ConfigError about `name`."""
-    if not threads or size_bytes // threads <= MEBIBYTE:
-        raise ConfigError(
-            name, f"{size_bytes} bytes for {threads} threads; each needs more than {MEBIBYTE}, and one at least"
-        )
-
-
-def check_per_ip(name: str, count: int, overrides: Any) -> None:
-    """Check that anybody may connect. Raises ConfigError about `name`."""
-    if count == 0 and not overrides:
-        raise ConfigError(name, "0 lets nobody in; write 1 or more, or let some in by max.connections.per.ip.overrides")
 
 
 class BrokerConfig:
@@ -255,10 +248,6 @@ class BrokerConfig:
     def roles(self) -> tuple[str, ...]:
         return self["process.roles"]
 
-    @property
-    def rack(self) -> str | None:
-        return self["broker.rack"]
-
     @cached_property
     def log_dirs(self) -> tuple[str, ...]:
         """Log directories: `log.dirs`, otherwise `log.dir`."""
@@ -270,76 +259,23 @@ class BrokerConfig:
         return self["metadata.log.dir"] or self.log_dirs[0]
 
     @cached_property
-    def protocols(self) -> dict[str, str]:
-        """The security protocols by the names of listeners, of this node and of others."""
-        key = "listener.security.protocol.map"
-        protocols = protocol_map(key, self._values[key].split(","))
+    def listeners(self) -> Listeners:
+        """The listeners of this node. Raises ConfigError where its map of protocols cannot be read."""
+        key: Final = "listener.security.protocol.map"
+        controllers = tuple(name.upper() for name in self["controller.listener.names"])
+        protocols = protocol_map(key, self[key].split(","))
         if key not in self.given:
             # No protocol map is set: a controller listener may then have any name, and is plain text.
-            for name in self["controller.listener.names"]:
-                protocols.setdefault(name.upper(), "PLAINTEXT")
-        return protocols
-
-    def protocol_of(self, name: str) -> str:
-        """The security protocol of a listener, of this node or of others. Raises ConfigError where it is not known."""
-        if name not in self.protocols:
-            raise ConfigError("listener.security.protocol.map", f"does not tell the protocol of {name}; add {name}:SSL")
-        return self.protocols[name]
-
-    @cached_property
-    def all_listeners(self) -> tuple[Listener, ...]:
-        """Every listener that this process opens."""
-        return parse_listeners("listeners", self["listeners"], self.protocols)
-
-    @cached_property
-    def controller_listener_names(self) -> tuple[str, ...]:
-        return tuple(name.upper() for name in self["controller.listener.names"])
-
-    @cached_property
-    def listeners(self) -> tuple[Listener, ...]:
-        """The listeners for clients and other brokers."""
-        return tuple(listener for listener in self.all_listeners if listener.name not in self.controller_listener_names)
-
-    @cached_property
-    def controller_listeners(self) -> tuple[Listener, ...]:
-        """The controller listeners that this process opens, if it is a controller."""
-        return tuple(listener for listener in self.all_listeners if listener.name in self.controller_listener_names)
-
-    @cached_property
-    def _advertised(self) -> tuple[Listener, ...] | None:
-        given = self["advertised.listeners"]
-        return parse_listeners("advertised.listeners", given, self.protocols) if given else None
-
-    @cached_property
-    def advertised_listeners(self) -> tuple[Listener, ...]:
-        """Listeners that clients are told, by name. An unset one is the listener itself."""
-        listeners = self.listeners if self._advertised is None else self._advertised
-        return tuple(listener for listener in listeners if listener.name not in self.controller_listener_names)
-
-    @cached_property
-    def advertised_controllers(self) -> tuple[Listener, ...]:
-        """Listeners where other nodes find this controller: as advertised, otherwise where it listens."""
-        advertised = {listener.name: listener for listener in self._advertised or ()}
-        return tuple(
-            advertised.get(listener.name)
-            or replace(listener, host="localhost" if listener.host in EVERYWHERE else listener.host)
-            for listener in self.controller_listeners
+            protocols |= {name: "PLAINTEXT" for name in controllers if name not in protocols}
+        own = self["inter.broker.listener.name"]
+        return Listeners(
+            opened_texts=self["listeners"],
+            advertised_texts=self["advertised.listeners"],
+            controller_names=controllers,
+            inter_broker_name=own.upper() if own else self["security.inter.broker.protocol"],
+            protocols=protocols,
+            bounds=listener_bounds(self._values),
         )
-
-    @cached_property
-    def inter_broker_listener_name(self) -> str:
-        name = self["inter.broker.listener.name"]
-        return name.upper() if name else self["security.inter.broker.protocol"]
-
-    @cached_property
-    def per_listener(self) -> dict[str, dict[str, int]]:
-        """The values of `listener.name.X.KEY`, by key and listener: most configurations set none of them."""
-        values: dict[str, dict[str, int]] = {key: {} for key in LISTENER_KEYS}
-        for name, value in self._values.items():
-            if (said := listener_key(name)) is not None:
-                listener, key = said
-                values[key][listener] = int(value)
-        return values
 
     def milliseconds(self, name: str) -> int:
         """A duration that may also be given in a coarser unit (`log.retention.hours`)."""
@@ -363,10 +299,11 @@ class BrokerConfig:
     def _check(self) -> None:
         """Check rules that span several keys. Raises ConfigError."""
         self._check_given()
-        self._check_logs()
-        self._check_listeners()
-        self._check_connections()
-        self._check_waits()
+        check_logs(self.milliseconds, self.whole)
+        check_directories(self.log_dirs, self["cordoned.log.dirs"])
+        self.listeners.check(self.roles)
+        check_connections(self.whole, self["max.connections.per.ip.overrides"])
+        check_waits(self.whole)
         check_consumer_groups(self.whole)
         check_share_groups(self.whole)
         check_streams_groups(self.whole)
@@ -377,65 +314,3 @@ class BrokerConfig:
                 raise ConfigError(name, "is empty; leave the key out for its default")
         if self["broker.id"] != self.node_id:
             raise ConfigError("broker.id", f"{self['broker.id']} is not node.id={self.node_id}; leave broker.id out")
-
-    def _check_connections(self) -> None:
-        size, queued = self["socket.request.max.bytes"], self["queued.max.request.bytes"]
-        if 0 < queued < size:
-            raise ConfigError("queued.max.request.bytes", f"{queued} holds not even one request; write {size} or more")
-        check_per_ip("max.connections.per.ip", self["max.connections.per.ip"], self["max.connections.per.ip.overrides"])
-        delay_ms, idle_ms = self["connection.failed.authentication.delay.ms"], self["connections.max.idle.ms"]
-        if 0 <= idle_ms <= delay_ms:
-            raise ConfigError("connections.max.idle.ms", f"{idle_ms} is too short; write {delay_ms + 1} or more")
-
-    def _check_waits(self) -> None:
-        wait_ms = self["replica.fetch.wait.max.ms"]
-        for name in ("replica.lag.time.max.ms", "replica.socket.timeout.ms"):
-            if wait_ms > self.whole(name):
-                raise ConfigError("replica.fetch.wait.max.ms", f"is above {name}; write a smaller value")
-        interval, session = self["broker.heartbeat.interval.ms"], self["broker.session.timeout.ms"]
-        if interval * 2 > session:
-            raise ConfigError("broker.heartbeat.interval.ms", f"{interval} leaves no second chance within {session} ms")
-        for name in ("election", "fetch", "request"):
-            key = f"controller.quorum.{name}.timeout.ms"
-            if not self.whole(key):
-                raise ConfigError(key, "0 leaves no time for an answer; write 1 or more")
-
-    def _check_logs(self) -> None:
-        retention_ms = self.milliseconds("log.retention.ms")
-        if retention_ms == 0 or retention_ms < -1:
-            raise ConfigError("log.retention.ms", "keeps nothing; write -1 forever, or 1 or more")
-        for name, least in (("log.roll.ms", 1), ("log.roll.jitter.ms", 0)):
-            if (value := self.milliseconds(name)) < least:
-                raise ConfigError(name, f"{value} is not allowed; write {least} or more")
-        if threads := self["log.cleaner.threads"]:
-            check_cleaner("log.cleaner.dedupe.buffer.size", self["log.cleaner.dedupe.buffer.size"], threads)
-        if not self.log_dirs:
-            raise ConfigError("log.dirs", "is empty; write at least one directory")
-        if len(set(self.log_dirs)) < len(self.log_dirs):
-            raise ConfigError("log.dirs", "names a directory twice; name each only once")
-        check_cordoned(self["cordoned.log.dirs"], self.log_dirs)
-
-    def _check_listeners(self) -> None:
-        if not self.roles:
-            raise ConfigError("process.roles", "is empty; write broker, controller or broker,controller")
-        names = [listener.name for listener in self.all_listeners]
-        if not names:
-            raise ConfigError("listeners", "is empty; write for example PLAINTEXT://:9092,CONTROLLER://:9093")
-        for name in self.controller_listener_names:
-            if "controller" in self.roles and name not in names:
-                raise ConfigError("controller.listener.names", f"{name} is not among listeners; add {name}://:9093")
-        if "broker" in self.roles:
-            self._check_advertised(names)
-
-    def _check_advertised(self, names: list[str]) -> None:
-        if not self.listeners:
-            raise ConfigError("listeners", "has only controller listeners; add one for clients, PLAINTEXT://:9092")
-        advertised = {listener.name for listener in self.advertised_listeners}
-        for name in advertised - set(names):
-            raise ConfigError("advertised.listeners", f"{name} is not among listeners; add it there or remove it")
-        if self.inter_broker_listener_name not in advertised:
-            name = self.inter_broker_listener_name
-            raise ConfigError("inter.broker.listener.name", f"{name} is not advertised; choose of {sorted(advertised)}")
-        for listener in self._advertised or self.listeners:
-            if listener.host == "0.0.0.0":
-                raise ConfigError("advertised.listeners", f"{listener} is no address to connect to; name the host")

@@ -8,7 +8,8 @@ takes Kafka's defaults.
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from kavka_broker.core.config.broker import KEYS, check_cleaner, check_per_ip, definition_of
+from kavka_broker.core.config.broker import KEYS, definition_of
+from kavka_broker.core.config.broker_bounds import check_cleaner, check_per_ip
 from kavka_broker.core.config.cordoned import check_cordoned
 from kavka_broker.core.config.definition import REQUIRED, ConfigError
 from kavka_broker.core.config.group_table import GROUP_KEYS

@@ -92,7 +92,7 @@ class ReplicaManager:
         self.fetchers: Fetchers | None = None
         if links.peers is not None and context.timers is not None:
             settings = fetch_settings(node_id, config, links.broker_epoch, self.throttles, self.openings.when_secured)
-            listener = config.inter_broker_listener_name
+            listener = config.listeners.inter_broker_name
             self.fetchers = Fetchers(metadata.brokers, links.peers, settings, listener, clock, context.timers, crash)
         self.moves = Moves(
             context.logs,
