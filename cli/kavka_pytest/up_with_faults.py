@@ -6,9 +6,9 @@ Its brokers are `kavka_pytest.kavka_broker_with_faults`; all else is the command
 import sys
 
 from kavka_cli import main
-from kavka_operator.platform.local import supervisor
+from kavka_operator.platform.local import node_processes
 
 if __name__ == "__main__":
     # The name begins with that of the broker's module, by which an orphan is known.
-    supervisor.BROKER = (sys.executable, "-m", "kavka_pytest.kavka_broker_with_faults")
+    node_processes.BROKER = (sys.executable, "-m", "kavka_pytest.kavka_broker_with_faults")
     main()

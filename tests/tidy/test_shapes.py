@@ -32,7 +32,6 @@ LARGE_CLASSES: Final = {
     "quorum.py::Quorum": 41,
     "segment.py::Segment": 38,
     "store.py::Store": 26,
-    "supervisor.py::Supervisor": 32,
 }
 LONG_SIGNATURES: Final = {
     "durability.py::Durability.__init__": 8,

@@ -11,7 +11,7 @@ import pytest
 from confluent_kafka import Consumer
 from confluent_kafka.admin import PartitionMetadata
 
-from kavka_operator.platform.local.supervisor import STOP_SECONDS_MAX
+from kavka_operator.platform.local.node_processes import STOP_SECONDS_MAX
 from tests.operator.local.records import Writer, read_all
 from tests.operator.local.support import Kavka, wait_until
 

@@ -9,15 +9,12 @@ not there, no room for its files), it has failed with the reason and is tried ag
 """
 
 import subprocess
-import sys
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from kavka_broker.core.config.properties import parse_properties
 from kavka_operator.api.audit import AnalyticsStatus
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.access import OPEN
@@ -25,10 +22,12 @@ from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import NodeState, SeenNode, SeenVolume, WantedNode
 from kavka_operator.domain.plan import NodeAction, RestartNode, StartNode, StopNode
 from kavka_operator.loop.interfaces import PlatformUnavailableError
-from kavka_operator.platform.local import certificates, node_identity, probe, processes, volumes
+from kavka_operator.platform.local import certificates, node_identity, probe, processes
 from kavka_operator.platform.local.access import CertificatesError
 from kavka_operator.platform.local.files import read_text, write_whole
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.node_directories import NodeDirectories
+from kavka_operator.platform.local.node_processes import STOP_SECONDS_MAX, NodeProcesses
 from kavka_operator.platform.local.secrets import keep_audit_key
 from kavka_operator.platform.local.server_properties import (
     LocalNode,
@@ -40,20 +39,17 @@ from kavka_operator.platform.local.server_properties import (
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.unsupported import unsupported
 from kavka_operator.platform.security import client_listeners
-from kavka_operator.reconcile.volumes import forgotten, refusal
+from kavka_operator.reconcile.volumes import forgotten
 
 if TYPE_CHECKING:
     from kavka_operator.platform.certificates.maintenance import Kept
 
-STOP_SECONDS_MAX = 30.0
 START_SECONDS_MAX = 60.0
-FORMAT_SECONDS_MAX = 30.0
 PAUSE_SECONDS_MIN = 0.1
 PAUSE_SECONDS_MAX = 10.0
 DEATHS_MAX = 6
 FIRST_DEATHS_MAX = 2
 STEADY_SECONDS = 30.0
-BROKER = (sys.executable, "-m", "kavka_broker")
 NOT_HERE = AnalyticsStatus(
     state="Refused",
     message="spec.audit.analytics runs on Kubernetes alone; here, ask the trail by `kavka audit run --directory DIR`",
@@ -86,10 +82,10 @@ class Supervisor:
     signals: Signals
     clock: Callable[[], float]
     tell: Callable[[str], None]
-    cluster_id: str
+    node_processes: NodeProcesses
+    _directories: NodeDirectories
     _wanted: dict[int, LocalNode] = field(default_factory=dict)
     _nodes: dict[int, Running] = field(default_factory=dict)
-    _given_up: tuple[str, ...] = ()  # the volumes that may be formatted again
     moves: int = 0  # counts the changes of any node's state, so that a look can tell whether it is out of date
 
     def look(self, cluster: KafkaCluster) -> View:
@@ -137,13 +133,12 @@ class Supervisor:
         if cluster.spec.is_audited:
             keep_audit_key(self.layout)
         self._wanted = {node.id: node for node in local_nodes(cluster, self.layout, now)}
-        self._given_up = forgotten(cluster)
+        self._directories.given_up = forgotten(cluster)
         return [wanted_node(node) for node in self._wanted.values()]
 
     def volumes(self) -> Mapping[int, Sequence[SeenVolume]]:
         """The log directories of the wanted nodes, as they lie on the disk."""
-        known = node_identity.read(self.layout).volumes
-        return {number: volumes.look(self.layout, number, known.get(number, {})) for number in self._wanted}
+        return {number: self._directories.seen(number) for number in self._wanted}
 
     def seen(self) -> Mapping[int, SeenNode]:
         """The nodes that were started, and those that once were and are no longer wanted."""
@@ -241,17 +236,6 @@ class Supervisor:
                 self.layout.pid(number).unlink(missing_ok=True)
             self._nodes.clear()
 
-    def stop_orphans(self) -> None:
-        """End nodes that an earlier supervisor left behind, known by pid and command line."""
-        for number, pid_file in self.layout.pids():
-            pid = (read_text(pid_file) or "").strip()
-            if pid.isdecimal() and processes.stop_known(int(pid), self._marks(number), STOP_SECONDS_MAX):
-                self.tell(f"stopped node {number} (pid {pid}), which an earlier run had left behind")
-            pid_file.unlink(missing_ok=True)
-
-    def _marks(self, number: int) -> list[str]:
-        return ["kavka_broker", "run", str(self.layout.properties(number))]
-
     def _begin(self, node: LocalNode) -> None:
         """Start a node, or note why it cannot be started and when to try again."""
         before = self._nodes.get(node.id)
@@ -275,65 +259,12 @@ class Supervisor:
                     f"port {port} of {node.host} is in use by another program; stop that one, or choose another port"
                     " in the resource"
                 )
-        if words := self._volume_fault(node):
+        if words := self._directories.fault(node):
             raise PlatformUnavailableError(words)
         write_whole(self.layout.properties(node.id), node.properties)
-        if not self._is_formatted(node):
-            self._format(node)
-        self._note_volumes(node)
+        self._directories.prepare(node)
         with self.signals.held():
-            self._nodes[node.id] = Running(node, fingerprint(node), self._launch(node), self.clock())
-
-    def _volume_fault(self, node: LocalNode) -> str | None:
-        """The reason why the node may not be started, or None: it would lack a volume, or format one again."""
-        known = node_identity.read(self.layout).volumes.get(node.id, {})
-        return refusal(wanted_node(node), volumes.look(self.layout, node.id, known), self._given_up)
-
-    def _note_volumes(self, node: LocalNode) -> None:
-        known = node_identity.read(self.layout)
-        paths = [self.layout.data(node.id) / name for name in node.volumes]
-        now = known.formatted(node.id, {path.name: node_identity.directory_id(path) or "" for path in paths})
-        if now != known:
-            node_identity.keep(self.layout, now)
-
-    def _is_formatted(self, node: LocalNode) -> bool:
-        """Whether every log directory is formatted. Raises PlatformUnavailableError for one of another cluster."""
-        texts = []
-        for name in node.volumes:
-            path = self.layout.data(node.id) / name / node_identity.META_PROPERTIES
-            texts.append(read_text(path))
-            owner = parse_properties(texts[-1] or "").get("cluster.id", self.cluster_id)
-            if owner != self.cluster_id:
-                raise PlatformUnavailableError(
-                    f"{path.parent} belongs to cluster {owner}, and this is {self.cluster_id}; put the directory away,"
-                    f" or write {owner} into {self.layout.cluster_id} if it is this cluster's after all"
-                )
-        return all(text is not None for text in texts)
-
-    def _format(self, node: LocalNode) -> None:
-        """Format the directories of a node. Raises PlatformUnavailableError."""
-        for name in node.volumes:
-            (self.layout.data(node.id) / name).mkdir(parents=True, exist_ok=True)
-        config = str(self.layout.properties(node.id))
-        command = [*BROKER, "format", "--config", config, f"--cluster-id={self.cluster_id}", "--ignore-formatted"]
-        log = self.layout.log(node.id)
-        process = processes.start(command, log)
-        try:
-            code = process.wait(FORMAT_SECONDS_MAX)
-        except subprocess.TimeoutExpired:
-            code = None
-        finally:
-            processes.stop_children([process], STOP_SECONDS_MAX)
-        if code != 0:
-            raise PlatformUnavailableError(f"node {node.id} could not be formatted: {processes.tail(log)} (see {log})")
-
-    def _launch(self, node: LocalNode) -> subprocess.Popen[bytes]:
-        """The process of a node. The caller holds signals until it is noted, so that none is forgotten."""
-        command = [*BROKER, "run", "--config", str(self.layout.properties(node.id))]
-        process = processes.start(command, self.layout.log(node.id))
-        with suppress(OSError):  # no room: the kernel ends it with this process all the same
-            write_whole(self.layout.pid(node.id), f"{process.pid}\n")
-        return process
+            self._nodes[node.id] = Running(node, fingerprint(node), self.node_processes.start(node.id), self.clock())
 
     def _look_after(self, number: int, running: Running) -> bool:
         before = running.state
@@ -355,11 +286,15 @@ class Supervisor:
 
     def _start_again(self, running: Running, now: float) -> None:
         """Start a node that has died, with the settings that it had."""
-        if self._volume_fault(running.node):
+        if self._directories.fault(running.node):
             self._begin(running.node)  # says why not, and tries again
             return
         with self.signals.held():
-            running.process, running.started, running.state = self._launch(running.node), now, "Starting"
+            running.process, running.started, running.state = (
+                self.node_processes.start(running.node.id),
+                now,
+                "Starting",
+            )
 
     def _wait_for_the_end(self, number: int, running: Running, now: float) -> None:
         """Start a node again once its process has ended, with the settings wanted now, or as it was."""
@@ -374,7 +309,7 @@ class Supervisor:
             del self._nodes[number]
             return
         node = self._wanted.get(number, running.node)
-        if words := self._volume_fault(node):
+        if words := self._directories.fault(node):
             self.tell(f"node {number} keeps its former settings: {words}")
             node = running.node
         self._begin(node)

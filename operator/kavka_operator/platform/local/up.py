@@ -23,6 +23,8 @@ from kavka_operator.platform.external import ExternalPlatform
 from kavka_operator.platform.local.background import Background
 from kavka_operator.platform.local.files import Lock, write_whole
 from kavka_operator.platform.local.layout import Layout
+from kavka_operator.platform.local.node_directories import NodeDirectories
+from kavka_operator.platform.local.node_processes import NodeProcesses
 from kavka_operator.platform.local.secrets import read_secret
 from kavka_operator.platform.local.signals import Signals
 from kavka_operator.platform.local.store import Store
@@ -61,9 +63,9 @@ class Up:
         self._store = Store(self.layout)
         if not self._lock.take():
             raise UpError(f"{self._where()} is running already; stop it with `kavka down`")
-        self._supervisor = Supervisor(
-            self.layout, self.signals, time.monotonic, self.tell, read_cluster_id(self.layout.cluster_id, draw_id)
-        )
+        nodes = NodeProcesses(self.layout)
+        directories = NodeDirectories(self.layout, read_cluster_id(self.layout.cluster_id, draw_id))
+        self._supervisor = Supervisor(self.layout, self.signals, time.monotonic, self.tell, nodes, directories)
         platform = ExternalPlatform(self._supervisor, lambda name: read_secret(self.layout, name), time.monotonic)
         self._loop = ClusterLoop(
             self._store,
@@ -77,7 +79,7 @@ class Up:
         )
         try:
             self._introduce()
-            self._supervisor.stop_orphans()
+            nodes.stop_orphans(self.tell)
             while True:
                 self._tend()
                 self._turn()
