@@ -16,9 +16,9 @@ from kavka_top.background import aside
 from kavka_top.colours import BACKGROUND, BAND, style_of
 from kavka_top.drawing import Line
 from kavka_top.model import History
-from kavka_top.sheet import Order, Sheet
 from kavka_top.sources import Source
 from kavka_top.table import Table
+from kavka_top.view_choice import ViewChoice
 from kavka_top.views import VIEWS
 
 PROMPTS = {"filter": "show only rows with", "find": "find"}
@@ -87,10 +87,8 @@ class Top(App[None]):
         super().__init__()
         self.title = "kavka top"
         self._cluster, self._source, self._every_seconds = name, source, every_seconds
-        self._history: History | None = None
+        self._choice = ViewChoice()
         self._is_looking = False
-        self._view = next(iter(VIEWS))
-        self._orders: dict[str, Order] = {}
         self._sought = self._said = self._trouble = ""
         self._is_paused = False
         self._table = Table()
@@ -119,9 +117,10 @@ class Top(App[None]):
             return
         self._is_looking = True
         try:
-            self._history, self._trouble = History.after(self._history, await aside(self._source.take)), ""
+            look = await aside(self._source.take)
+            self._choice.history, self._trouble = History.after(self._choice.history, look), ""
         except AdminError as error:
-            self._trouble = f"{error}; what is shown is old" if self._history is not None else str(error)
+            self._trouble = f"{error}; what is shown is old" if self._choice.history is not None else str(error)
         finally:
             self._is_looking = False
         self._show()
@@ -130,18 +129,13 @@ class Top(App[None]):
         if not self._is_paused:
             self.run_worker(self.look())
 
-    @property
-    def sheet(self) -> Sheet | None:
-        """The sheet on the screen; None before the first look."""
-        return VIEWS[self._view](self._history) if self._history is not None else None
-
     def _show(self) -> None:
-        sheet, order = self.sheet, self._order()
+        history, sheet, order = self._choice.history, self._choice.sheet, self._choice.order
         if sheet is not None:
             self._table.show(sheet, order)
-        self._say("title", header.title(self._cluster, self._history, is_paused=self._is_paused, trouble=self._trouble))
-        self._say("tabs", header.tabs(list(VIEWS), self._view, sheet, len(self._table.rows)))
-        notes = header.notes(sheet, self._history)
+        self._say("title", header.title(self._cluster, history, is_paused=self._is_paused, trouble=self._trouble))
+        self._say("tabs", header.tabs(list(VIEWS), self._choice.name, sheet, len(self._table.rows)))
+        notes = header.notes(sheet, history)
         self._say("note", notes)
         self.query_one("#note").set_class(not notes, "empty")
         self._say("foot", header.foot(order, self._said))
@@ -149,42 +143,26 @@ class Top(App[None]):
     def _say(self, where: str, line: Line) -> None:
         self.query_one(f"#{where}", Static).update(drawn(line))
 
-    def _order(self) -> Order:
-        if self._view in self._orders or self._history is None:
-            return self._orders.get(self._view, Order(0))
-        return Order(VIEWS[self._view](self._history).sort)
-
-    def _reorder(
-        self, *, column: int | None = None, is_reversed: bool | None = None, filter_: str | None = None
-    ) -> None:
-        now = self._order()
-        self._orders[self._view] = Order(
-            now.column if column is None else column,
-            now.is_reversed if is_reversed is None else is_reversed,
-            now.filter if filter_ is None else filter_,
-        )
-        self._show()
-
     def action_view(self, name: str) -> None:
         """Show another view."""
-        self._view, self._said = name, ""
+        self._choice.name, self._said = name, ""
         self._show()
 
     def action_turn(self, steps: int) -> None:
         """Show the next view, or the one before."""
-        names = list(VIEWS)
-        self.action_view(names[(names.index(self._view) + steps) % len(names)])
+        self._choice.turn(steps)
+        self._said = ""
+        self._show()
 
     def action_sort(self, steps: int) -> None:
         """Sort by the next column that sorts, or the one before."""
-        if (sheet := self.sheet) is not None:
-            columns = [at for at, column in enumerate(sheet.columns) if column.is_sorting]
-            at = columns.index(self._order().column)
-            self._reorder(column=columns[(at + steps) % len(columns)], is_reversed=False)
+        self._choice.sort(steps)
+        self._show()
 
     def action_reverse(self) -> None:
         """Turn the order around."""
-        self._reorder(is_reversed=not self._order().is_reversed)
+        self._choice.reverse()
+        self._show()
 
     def action_pause(self) -> None:
         """Stop looking, or go on."""
@@ -195,7 +173,7 @@ class Top(App[None]):
         """Ask no more, and show all rows."""
         fields = self.query(Input)
         if not fields or fields.first().name == "filter":
-            self._reorder(filter_="")
+            self._choice.filter("")
         for field in fields:
             await self._close(field)
         self._said = ""
@@ -215,7 +193,7 @@ class Top(App[None]):
 
     def action_details(self) -> None:
         """Show all of the chosen row."""
-        sheet, row = self.sheet, self._table.chosen
+        sheet, row = self._choice.sheet, self._table.chosen
         if sheet is not None and row is not None:
             self.push_screen(Words(drawing.details(sheet, row)))
 
@@ -225,7 +203,7 @@ class Top(App[None]):
 
     async def action_ask(self, what: str) -> None:
         """Ask for words at the foot of the screen."""
-        before = self._order().filter if what == "filter" else self._sought
+        before = self._choice.order.filter if what == "filter" else self._sought
         field = Input(before, placeholder=PROMPTS[what], name=what, select_on_focus=False, compact=True)
         await self.mount(field, after="#foot")
         self.query_one("#foot").display = False
@@ -234,7 +212,8 @@ class Top(App[None]):
     def on_input_changed(self, event: Input.Changed) -> None:
         """Filter while the words are typed."""
         if event.input.name == "filter":
-            self._reorder(filter_=event.value)
+            self._choice.filter(event.value)
+            self._show()
 
     async def on_input_submitted(self, event: Input.Submitted) -> None:
         """Take the words."""
