@@ -12,9 +12,10 @@ from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.audit_topic import NO_TOPIC, TOPIC
-from kavka_operator.kafka.client import EARLIEST, TOPIC_RESOURCE
+from kavka_operator.kafka.client import TOPIC_RESOURCE
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.offsets_and_lag import Members, Onlooker
+from kavka_operator.kafka.record_counts import EARLIEST
 from kavka_operator.kafka.topic_ids import text_of
 
 ANY = 1

@@ -8,9 +8,9 @@ from kavka_cli.moment import moment_ms
 from kavka_cli.output import CommandError, note, say
 from kavka_cli.target import Target
 from kavka_operator.api.printer_columns import aligned
-from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.group_admin import GroupAdmin
 from kavka_operator.kafka.offsets_and_lag import Group, Onlooker
+from kavka_operator.kafka.record_counts import EARLIEST
 
 IDLE_STATES = {"Empty", "Dead", ""}
 

@@ -13,8 +13,8 @@ from kavka_operator.api.printer_columns import aligned
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
-from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.offsets_and_lag import READ_COMMITTED, Ends, Group, Onlooker
+from kavka_operator.kafka.record_counts import EARLIEST
 
 
 @dataclass(frozen=True, slots=True)

@@ -15,8 +15,8 @@ from kavka_operator.api.topic import Topic
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.client import EARLIEST
 from kavka_operator.kafka.offsets_and_lag import Ends, Onlooker
+from kavka_operator.kafka.record_counts import EARLIEST
 
 HELP = "List the topics of a cluster, of any Kafka too, with records, rates, sizes and leaders; it only reads."
 RATE_SECONDS: Final = 2.0

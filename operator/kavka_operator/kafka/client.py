@@ -12,23 +12,14 @@ from typing import Any
 
 import kafka.errors
 from kafka.protocol.admin import (
-    AlterClientQuotasRequest,
-    AlterPartitionReassignmentsRequest,
-    CreatePartitionsRequest,
-    CreateTopicsRequest,
-    DeleteTopicsRequest,
-    DescribeClientQuotasRequest,
     DescribeClusterRequest,
     DescribeConfigsRequest,
     DescribeQuorumRequest,
     ElectLeadersRequest,
     IncrementalAlterConfigsRequest,
-    ListPartitionReassignmentsRequest,
 )
-from kafka.protocol.consumer import ListOffsetsRequest
 from kafka.protocol.metadata import MetadataRequest
 
-from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.access import OPEN, Security
 from kavka_operator.domain.observed import SeenAccess, SeenBroker, SeenCluster, SeenDisk, SeenTopic, Survey
 from kavka_operator.domain.plan import (
@@ -52,8 +43,16 @@ from kavka_operator.domain.plan import (
     SetCredential,
     TopicAction,
 )
-from kavka_operator.domain.quota_entities import from_wire, to_wire
-from kavka_operator.kafka import cordoning, log_dirs, throttling, users
+from kavka_operator.kafka import (
+    client_quotas,
+    cordoning,
+    log_dirs,
+    reassignments,
+    record_counts,
+    throttling,
+    topics,
+    users,
+)
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connection import REQUEST_TIMEOUT_MS, connected
 from kavka_operator.kafka.eligible_leaders import with_eligible
@@ -67,7 +66,7 @@ from kavka_operator.kafka.roll_survey import (
     quorum_of,
     teller_of,
 )
-from kavka_operator.kafka.topic_ids import text_of, uuid_of
+from kavka_operator.kafka.topic_ids import text_of
 from kavka_operator.kafka.voters import CHANGED_ALREADY, add_request, remove_request
 from kavka_operator.reconcile.reassignments import LISTS
 
@@ -77,13 +76,11 @@ EVERY_BROKER = ""
 TOPIC_OVERRIDE_SOURCE, BROKERS_OVERRIDE_SOURCE = 1, 3
 PREFERRED = 0
 SET, DELETE = 0, 1
-EARLIEST, LATEST = -2, -1
 NOT_ELECTED = {
     kafka.errors.ElectionNotNeededError.errno,
     kafka.errors.PreferredLeaderNotAvailableError.errno,
     kafka.errors.UnknownTopicOrPartitionError.errno,
 }
-Coming = tuple[tuple[int, ...], frozenset[int]]
 DONE_ALREADY = (kafka.errors.TopicAlreadyExistsError, kafka.errors.UnknownTopicOrPartitionError)
 
 
@@ -106,13 +103,16 @@ class KafkaClient:
             metadata = self._metadata()
             found = {topic.name: topic for topic in metadata.topics if not topic.error_code}
             wanted = [name for name in topics if name in found]
-            configs, moving = self._configs(TOPIC_RESOURCE, wanted), self._moving() if wanted else {}
+            configs, moving = (
+                self._configs(TOPIC_RESOURCE, wanted),
+                reassignments.under_way(self._send) if wanted else {},
+            )
             return SeenCluster(
                 cluster_id=described.cluster_id,
                 controller=metadata.controller_id if metadata.controller_id >= 0 else None,
                 brokers=brokers_of(described, metadata),
                 topics={name: _topic(found[name], configs[name], moving.get(name, {})) for name in wanted},
-                quotas=self._quotas(),
+                quotas=client_quotas.quotas(self._send),
                 config=self._brokers_config(),
             )
 
@@ -125,7 +125,7 @@ class KafkaClient:
             configs = self._configs(TOPIC_RESOURCE, names, IN_SYNC_MIN, or_none=True)
             minimum = {name: int(settings[0].value) for name, settings in configs.items() if settings}
             partitions = with_eligible(lambda request: self._send(request, teller), partitions_of(metadata, minimum))
-            under_way = self._moving()
+            under_way = reassignments.under_way(self._send)
         with in_words("look at the controllers"):
             quorum = quorum_of(self._quorum())
         is_level = teller is not None and teller_of(quorum, [teller]) == teller
@@ -135,18 +135,7 @@ class KafkaClient:
 
     def records(self, topic: str) -> int:
         with in_words(f'count the records of "{topic}"'):
-            metadata = self._send(
-                MetadataRequest(
-                    topics=[MetadataRequest.MetadataRequestTopic(name=topic)], allow_auto_topic_creation=False
-                )
-            )
-            (found,) = metadata.topics
-            raise_for(found.error_code, None)
-            by_leader: dict[int, list[int]] = {}
-            for partition in found.partitions:
-                by_leader.setdefault(partition.leader_id, []).append(partition.partition_index)
-            latest = self._offsets(topic, by_leader, LATEST)
-            return latest - self._offsets(topic, by_leader, EARLIEST)
+            return record_counts.records(self._send, topic)
 
     def rates(self, brokers: Iterable[int]) -> Mapping[int, Mapping[str, str]]:
         with in_words("read the rates of throttled replicas"):
@@ -165,7 +154,7 @@ class KafkaClient:
         with in_words(str(action)), contextlib.suppress(*DONE_ALREADY):
             match action:
                 case AlterQuota():
-                    self._alter_quota(action)
+                    client_quotas.alter(self._send, action)
                 case AlterBrokers():
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset)
                 case ElectLeaders():
@@ -187,31 +176,31 @@ class KafkaClient:
     def _perform_on_topic(self, action: TopicAction) -> None:
         match action:
             case CreateTopic():
-                self._create(action)
+                topics.create(self._mutations.send, action)
             case AddPartitions():
-                self._grow(action)
+                topics.add_partitions(self._mutations.send, action)
             case AlterTopic():
                 self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset)
             case DeleteTopic():
-                self._delete(action)
+                topics.delete(self._mutations.send, action)
             case LimitReplicas():
                 self._alter(
                     TOPIC_RESOURCE, action.name, action.lists, [key for key in LISTS if key not in action.lists]
                 )
             case MoveReplicas():
-                self._move(action)
+                reassignments.move(self._send, action)
 
     def check(self, action: KafkaAction) -> None:
         with in_words(str(action)):
             match action:
                 case CreateTopic():
-                    self._create(action, validate_only=True)
+                    topics.create(self._mutations.send, action, validate_only=True)
                 case AddPartitions():
-                    self._grow(action, validate_only=True)
+                    topics.add_partitions(self._mutations.send, action, validate_only=True)
                 case AlterTopic():
                     self._alter(TOPIC_RESOURCE, action.name, action.set, action.reset, validate_only=True)
                 case AlterQuota():
-                    self._alter_quota(action, validate_only=True)
+                    client_quotas.alter(self._send, action, validate_only=True)
                 case AlterBrokers():
                     self._alter(BROKER_RESOURCE, EVERY_BROKER, action.set, action.reset, validate_only=True)
                 case DeleteTopic() | MoveReplicas() | LimitReplicas() | LimitBrokers() | CordonNode() | ElectLeaders():
@@ -221,12 +210,16 @@ class KafkaClient:
 
     def perform_many(self, actions: Sequence[KafkaAction]) -> list[AdminError | None]:
         with in_words(f"carry out {len(actions)} changes together"):
-            topics = [action for action in actions if isinstance(action, CreateTopic)]
+            created = [action for action in actions if isinstance(action, CreateTopic)]
             limits = [action for action in actions if isinstance(action, AlterQuota)]
             of_users = [action for action in actions if isinstance(action, users.KINDS)]
-            kinds = {len(topics), len(limits), len(of_users)}
+            kinds = {len(created), len(limits), len(of_users)}
             assert len(actions) in kinds, "only these go together, and each with its kind"
-            answers = self._created(topics) or self._altered(limits) or users.carried_out(self._send, of_users)
+            answers = (
+                topics.created(self._mutations.send, created)
+                or client_quotas.altered(self._send, limits)
+                or users.carried_out(self._send, of_users)
+            )
         return [_fault(action, answer) for action, answer in zip(actions, answers, strict=True)]
 
     def _send(self, request: Any, node: int | None = None) -> Any:
@@ -276,52 +269,6 @@ class KafkaClient:
         raise_for(partition.error_code, None)
         return partition
 
-    def _quotas(self) -> dict[AnyEntity, dict[str, float]]:
-        response = self._send(DescribeClientQuotasRequest(components=[], strict=False))
-        raise_for(response.error_code, response.error_message)
-        quotas: dict[AnyEntity, dict[str, float]] = {}
-        for entry in response.entries or ():
-            entity = from_wire({part.entity_type: part.entity_name for part in entry.entity})
-            if entity is not None:
-                quotas[entity] = {value.key: value.value for value in entry.values}
-        return quotas
-
-    def _offsets(self, topic: str, by_leader: Mapping[int, list[int]], moment: int) -> int:
-        total = 0
-        for leader, indexes in by_leader.items():
-            wanted = ListOffsetsRequest.ListOffsetsTopic
-            partitions = [
-                wanted.ListOffsetsPartition(partition_index=index, current_leader_epoch=-1, timestamp=moment)
-                for index in indexes
-            ]
-            request = ListOffsetsRequest(
-                replica_id=-1, isolation_level=0, topics=[wanted(name=topic, partitions=partitions)]
-            )
-            for partition in self._send(request, leader).topics[0].partitions:
-                raise_for(partition.error_code, None)
-                total += partition.offset
-        return total
-
-    def _create(self, action: CreateTopic, *, validate_only: bool = False) -> None:
-        (answer,) = self._created([action], validate_only=validate_only)
-        raise_for(answer.error_code, answer.error_message)
-
-    def _created(self, actions: Sequence[CreateTopic], *, validate_only: bool = False) -> list[Any]:
-        """The answers of CreateTopics, in the order of the actions."""
-        if not actions:
-            return []
-        request = CreateTopicsRequest(
-            topics=list(map(_creatable, actions)), timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only
-        )
-        answers = {answer.name: answer for answer in self._mutations.send(request).topics}
-        return [answers[action.name] for action in actions]
-
-    def _grow(self, action: AddPartitions, *, validate_only: bool = False) -> None:
-        topic = CreatePartitionsRequest.CreatePartitionsTopic(name=action.name, count=action.total, assignments=None)
-        request = CreatePartitionsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS, validate_only=validate_only)
-        (result,) = self._mutations.send(request).results
-        raise_for(result.error_code, result.error_message)
-
     def _alter(
         self,
         resource: int,
@@ -338,34 +285,6 @@ class KafkaClient:
         request = IncrementalAlterConfigsRequest(resources=[altered], validate_only=validate_only)
         (result,) = self._send(request).responses
         raise_for(result.error_code, result.error_message)
-
-    def _move(self, action: MoveReplicas) -> None:
-        kind = AlterPartitionReassignmentsRequest.ReassignableTopic
-        wanted = [
-            kind.ReassignablePartition(partition_index=index, replicas=list(replicas))
-            for index, replicas in action.replicas.items()
-        ]
-        topics = [kind(name=action.name, partitions=wanted)]
-        response = self._send(AlterPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=topics))
-        raise_for(response.error_code, response.error_message)
-        for topic in response.responses:
-            for result in topic.partitions:
-                raise_for(result.error_code, result.error_message)
-
-    def _moving(self) -> dict[str, dict[int, Coming]]:
-        """The partitions under reassignment, with the replicas that they will have and those that come."""
-        response = self._send(ListPartitionReassignmentsRequest(timeout_ms=REQUEST_TIMEOUT_MS, topics=None))
-        raise_for(response.error_code, response.error_message)
-        return {
-            topic.name: {
-                partition.partition_index: (
-                    tuple(n for n in partition.replicas if n not in partition.removing_replicas),
-                    frozenset(partition.adding_replicas),
-                )
-                for partition in topic.partitions
-            }
-            for topic in response.topics
-        }
 
     def _elect(self, action: ElectLeaders) -> None:
         by_topic: dict[str, list[int]] = {}
@@ -386,46 +305,6 @@ class KafkaClient:
         response = self._send(request)
         if response.error_code not in CHANGED_ALREADY:
             raise_for(response.error_code, response.error_message)
-
-    def _delete(self, action: DeleteTopic) -> None:
-        topic = DeleteTopicsRequest.DeleteTopicState(name=None, topic_id=uuid_of(action.topic_id))
-        (result,) = self._mutations.send(DeleteTopicsRequest(topics=[topic], timeout_ms=REQUEST_TIMEOUT_MS)).responses
-        raise_for(result.error_code, result.error_message)
-
-    def _alter_quota(self, action: AlterQuota, *, validate_only: bool = False) -> None:
-        (answer,) = self._altered([action], validate_only=validate_only)
-        raise_for(answer.error_code, answer.error_message)
-
-    def _altered(self, actions: Sequence[AlterQuota], *, validate_only: bool = False) -> list[Any]:
-        """The answers of AlterClientQuotas, in the order of the actions."""
-        if not actions:
-            return []
-        request = AlterClientQuotasRequest(entries=list(map(_entry, actions)), validate_only=validate_only)
-        response = self._send(request)
-        answers = {
-            frozenset((part.entity_type, part.entity_name) for part in entry.entity): entry
-            for entry in response.entries
-        }
-        return [answers[frozenset(to_wire(action.entity).items())] for action in actions]
-
-
-def _creatable(action: CreateTopic) -> Any:
-    kind = CreateTopicsRequest.CreatableTopic
-    return kind(
-        name=action.name,
-        num_partitions=action.partitions or -1,
-        replication_factor=action.replication_factor or -1,
-        assignments=[],
-        configs=[kind.CreatableTopicConfig(name=name, value=value) for name, value in action.config.items()],
-    )
-
-
-def _entry(action: AlterQuota) -> Any:
-    kind = AlterClientQuotasRequest.EntryData
-    parts = [kind.EntityData(entity_type=part, entity_name=name) for part, name in to_wire(action.entity).items()]
-    ops = [kind.OpData(key=key, value=value, remove=False) for key, value in action.set.items()]
-    ops += [kind.OpData(key=key, value=0.0, remove=True) for key in action.remove]
-    return kind(entity=parts, ops=ops)
 
 
 def _fault(action: KafkaAction, answer: Any) -> AdminError | None:
@@ -459,7 +338,7 @@ def brokers_of(described: Any, metadata: Any) -> dict[int, SeenBroker]:
     }
 
 
-def _topic(topic: Any, configs: list[Any], moving: Mapping[int, Coming]) -> SeenTopic:
+def _topic(topic: Any, configs: list[Any], moving: Mapping[int, reassignments.Coming]) -> SeenTopic:
     partitions = topic.partitions
     assignment = {partition.partition_index: tuple(partition.replica_nodes) for partition in partitions}
     assignment |= {index: replicas for index, (replicas, _) in moving.items()}

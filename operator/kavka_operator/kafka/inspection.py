@@ -20,9 +20,10 @@ from kavka_operator.doctor.evidence import Broker, Examined, Group, LogDir, Part
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.kafka.client import BROKER_RESOURCE, EARLIEST, LATEST, TOPIC_RESOURCE
+from kavka_operator.kafka.client import BROKER_RESOURCE, TOPIC_RESOURCE
 from kavka_operator.kafka.errors import in_words, raise_for
 from kavka_operator.kafka.offsets_and_lag import READ_COMMITTED, Onlooker
+from kavka_operator.kafka.record_counts import EARLIEST, LATEST
 from kavka_operator.kafka.roll_survey import partitions_of
 
 SECONDS_MAX = 20.0  # one request that is not answered takes 15 s at most, and is the last then

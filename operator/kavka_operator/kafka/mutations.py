@@ -14,6 +14,11 @@ from kafka.admin import KafkaAdminClient
 
 from kavka_operator.kafka.admin import ThrottledError
 
+Send = Callable[[Any], Any]
+"""Sends a request to any node, and returns its answer."""
+SendTo = Callable[[Any, int | None], Any]
+"""Sends a request to a node, by its id, or to any for None."""
+
 NOT_SENT_SECONDS_MAX: Final = 2.0
 POLL_SECONDS: Final = 0.05
 NOT_SENT: Final = (kafka.errors.NodeNotReadyError, kafka.errors.KafkaConnectionError)

@@ -16,8 +16,10 @@ from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
-from kavka_operator.kafka.client import BROKER_RESOURCE, LATEST, TOPIC_RESOURCE, KafkaClient, brokers_of
+from kavka_operator.kafka import client_quotas
+from kavka_operator.kafka.client import BROKER_RESOURCE, TOPIC_RESOURCE, KafkaClient, brokers_of
 from kavka_operator.kafka.errors import in_words, raise_for
+from kavka_operator.kafka.record_counts import LATEST
 from kavka_operator.kafka.roll_survey import partitions_of, quorum_of
 from kavka_operator.kafka.share_groups import ShareGroup, describe_share_groups
 from kavka_operator.kafka.transactions import open_transactions
@@ -117,7 +119,7 @@ class Onlooker(KafkaClient):
     def quotas(self) -> dict[AnyEntity, dict[str, float]]:
         """Every quota, as DescribeClientQuotas tells it."""
         with in_words("describe the quotas"):
-            return self._quotas()
+            return client_quotas.quotas(self._send)
 
     def quota_callback(self, broker: int) -> str | None:
         """The class that decides on byte rates instead of Kafka's levels (`client.quota.callback.class`), if any."""
