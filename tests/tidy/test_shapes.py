@@ -16,7 +16,6 @@ PARAMETERS_MAX: Final = 7
 ROOMS: Final = ("broker/", "operator/", "cli/", "audit/")
 GENERATED: Final = "broker/kavka_broker/protocol/messages/"
 LARGE_CLASSES: Final = {
-    "cluster_loop.py::ClusterLoop": 32,
     "connection.py::Connection": 38,
     "durability.py::Durability": 28,
     "fetcher.py::Fetcher": 34,

@@ -7,7 +7,6 @@ resource says and no fault in a look ends the loop: a fault is told once with it
 what failed is tried again after a while (`unexpected_errors`).
 """
 
-from collections import deque
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
@@ -16,55 +15,39 @@ from typing import TypeVar
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import KafkaClusterStatus
-from kavka_operator.api.kinds import AnyResource, Key, Managed, cluster_key, key_of
+from kavka_operator.api.kinds import AnyResource, key_of
 from kavka_operator.api.quota import ClientQuota
 from kavka_operator.api.stored_resources import Unreadable
 from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenNode
 from kavka_operator.domain.plan import (
-    Action,
-    AddVoter,
     AlterBrokers,
-    AskedAction,
-    ClusterAction,
     ClusterPlan,
-    CordonNode,
-    ElectLeaders,
-    MoveReplicas,
     Plan,
-    RemoveVoter,
-    RestartNode,
-    StopNode,
     Word,
-    reconciling,
     stalled,
-    unknown,
 )
 from kavka_operator.kafka.admin import Connect
-from kavka_operator.loop.deletion import doubts, has_cluster, is_overdue, outlives
-from kavka_operator.loop.interfaces import Platform, PlatformUnavailableError, Resources
+from kavka_operator.loop.deletion import has_cluster
+from kavka_operator.loop.interfaces import Platform, Resources
+from kavka_operator.loop.managed_resources import ManagedResources
+from kavka_operator.loop.node_actions import NodeActions
 from kavka_operator.loop.observer import Looker, LookResult, Question
 from kavka_operator.loop.passwords import NoStore, Passwords, SecretStore
 from kavka_operator.loop.requeue import DRIFT_SECONDS, DRIFT_SECONDS_MAX, RETRY_SECONDS, Haste, rest_seconds
-from kavka_operator.loop.status_writer import Announce, Said, StatusWriter, to_nobody
+from kavka_operator.loop.status_writer import Announce, StatusWriter, to_nobody
 from kavka_operator.loop.unexpected_errors import UnexpectedErrors, describe
 from kavka_operator.loop.unreachable import Unreachability
 from kavka_operator.reconcile import cluster as clusters
 from kavka_operator.reconcile import cordoning, external, quotas
 from kavka_operator.reconcile.grants import claims
-from kavka_operator.reconcile.quorum import CHANGING as QUORUM_CHANGING
 from kavka_operator.reconcile.rollout.disruption import open_ones, why_not
 from kavka_operator.reconcile.status import PassResult, available, cluster_status, external_status, with_words
 from kavka_operator.reconcile.volumes import empty_volumes
 
-DID_MAX = 100  # actions for a cluster that are announced with its next status
-
 Result = TypeVar("Result")
 
 FOREIGN_ROLL = "status.rollout is not as this operator has written it, and is not gone on with"
-TAKING = (RestartNode, StopNode, AddVoter, RemoveVoter)
-"""Actions that count on what was seen of the other nodes."""
-
 TURN, LOOK = "a turn of the loop", "a look at the cluster"
 
 
@@ -93,6 +76,8 @@ class ClusterLoop:
     _looker: Looker = field(init=False)
     _unreachability: Unreachability = field(init=False)
     writer: StatusWriter = field(init=False)
+    _managed: ManagedResources = field(init=False)
+    _actions: NodeActions = field(init=False)
     _haste: Haste = field(default_factory=Haste)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
     _view: View = field(default_factory=View)
@@ -101,13 +86,14 @@ class ClusterLoop:
     _next_look_at: float = 0.0
     _stamp: object = None
     _is_ready: bool = False
-    _did: deque[Action] = field(default_factory=lambda: deque(maxlen=DID_MAX))  # not announced yet
 
     def __post_init__(self) -> None:
         self.unexpected_errors = UnexpectedErrors(self.tell)
         self._looker = Looker(self.connect, self.unexpected_errors, Passwords(self.secrets))
         self._unreachability = Unreachability(self.clock)
         self.writer = StatusWriter(self.resources, self.tell, self.announce, self.clock, self.now)
+        self._managed = ManagedResources(self.resources, self.writer, self.tell, self.now)
+        self._actions = NodeActions(self.platform, self._looker, self.writer, self.tell)
 
     @property
     def seconds_left(self) -> float:
@@ -172,13 +158,13 @@ class ClusterLoop:
         if not has_cluster(resources, unreadable):
             self._cluster = None
             self.writer.note_unreadable(unreadable)
-            self._leave_alone(resources)
+            self._managed.leave_alone(resources)
             return None
         cluster = self._newest_cluster(resources, unreadable)
         bootstrap = self._bootstrap(cluster)  # nodes first: holding many resources takes a while
         return Question(
             cluster=cluster,
-            resources=self._held(resources),
+            resources=self._managed.held(resources),
             bootstrap=bootstrap,
             nodes=self._view.metrics,
             brokers_expected=self._view.brokers_expected,
@@ -200,36 +186,9 @@ class ClusterLoop:
             return self._view.bootstrap
         except Exception as error:  # noqa: BLE001 - told by `_follow`, which looks again
             self.writer.say_once(f"the nodes cannot be looked at: {describe(error)}")
-            self._close_budgets(cluster)
+            self._actions.close_budgets(cluster)
         is_open = cluster.spec.external is None and not cluster.spec.is_secured
         return self._view.bootstrap or (is_open and cluster.status.bootstrap_servers) or ""
-
-    def _close_budgets(self, cluster: KafkaCluster) -> None:
-        """Let nobody take any node away; where that cannot be written, it is told already that something is wrong."""
-        with suppress(PlatformUnavailableError):
-            self.platform.allow(cluster, frozenset())
-
-    def _held(self, resources: Sequence[AnyResource]) -> list[Managed]:
-        """The topics, quotas and users that may be carried out: those whose deletion does something are held first."""
-        managed = [resource for resource in resources if isinstance(resource, Managed)]
-        living = [resource for resource in managed if resource.metadata.deletion_timestamp is None]
-        faults = self.resources.hold([(resource, outlives(resource)) for resource in living])
-        for resource in living:
-            if (error := faults.get(key_of(resource))) is not None:
-                self.writer.say_once(f"{resource.identity} cannot be held and is left alone: {error}")
-        return [resource for resource in managed if key_of(resource) not in faults]
-
-    def _leave_alone(self, resources: Sequence[AnyResource]) -> None:
-        """Say of topics, quotas and users that their cluster is not there; those that are deleted may go."""
-        said: list[Said] = []
-        for resource in resources:
-            if resource.metadata.deletion_timestamp is not None:
-                self.resources.remove(key_of(resource))
-            elif not isinstance(resource, KafkaCluster):
-                _, namespace, name = cluster_key(resource)
-                words = f'no KafkaCluster "{name}" is known in namespace "{namespace}"'
-                said.append((resource, with_words(resource, unknown("NoSuchCluster", words), self.now()), ()))
-        self.writer.set_statuses(said)
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -255,7 +214,7 @@ class ClusterLoop:
         self, cluster: KafkaCluster, resources: Sequence[AnyResource], result: LookResult, error: Exception
     ) -> None:
         """Say that the nodes cannot be looked at. Nothing is done to them, and nobody may take one away."""
-        self._close_budgets(cluster)
+        self._actions.close_budgets(cluster)
         self._doubt(cluster, resources, self._view, result)
         words = self.unexpected_errors.note(TURN, error, self.now(), self._stamp)
         self._next_look_at = min(self._next_look_at, self.clock() + self.unexpected_errors.pause_seconds(TURN))
@@ -290,8 +249,8 @@ class ClusterLoop:
         else:
             plan, status = self._regard(cluster, resources, view, result)
         if not any(unread.key == key_of(cluster) for unread in unreadable):
-            self.writer.set_status(cluster, status, tuple(self._did))
-        self._did.clear()
+            self.writer.set_status(cluster, status, tuple(self._actions.done))
+        self._actions.done.clear()
         self.unexpected_errors.clear(TURN)
         try:
             self._note_readiness(cluster, status, plan)
@@ -306,7 +265,9 @@ class ClusterLoop:
         if cluster.status.rollout is not None and cluster.status.roll is None:
             self.writer.say_once(FOREIGN_ROLL)
         plan = clusters.reconcile(cluster, view.wanted, seen_nodes, result.seen, result.survey, now, view.volumes)
-        plan = self._told(self._perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result)
+        plan = self._told(
+            self._actions.perform(cluster, plan, self._openings(cluster, view, seen_nodes, result)), result
+        )
         plan = self._unreachability.reasoned(plan, result)
         after = self.platform.look(cluster)
         done = PassResult(
@@ -316,7 +277,7 @@ class ClusterLoop:
             result.survey,
             unmanaged=quotas.unmanaged(result.seen.quotas, limited) if result.seen else (),
             empty=empty_volumes(cluster, view.wanted, view.volumes),
-            cordoned=cordoning.marks(cluster.status.nodes, after.wanted, after.leaving, self._did),
+            cordoned=cordoning.marks(cluster.status.nodes, after.wanted, after.leaving, self._actions.done),
         )
         return plan, cluster_status(cluster, replace(after, seen=result.told(after.seen)), done)
 
@@ -333,17 +294,8 @@ class ClusterLoop:
 
     def _doubt(self, cluster: KafkaCluster, resources: Sequence[AnyResource], view: View, result: LookResult) -> None:
         """Say of topics and quotas that nothing is known of them, where their cluster may not be asked or is silent."""
-        known = {"is_external": cluster.spec.external is not None, "knows_users": cluster.spec.asks_who}
         if words := self._unreachability.words(cluster, result, may_ask=view.lacking is None and result.barred is None):
-            said: list[Said] = []
-            for resource in resources:
-                if not isinstance(resource, Managed):
-                    continue
-                if is_overdue(resource, self.now()) and self.resources.remove(key_of(resource)):
-                    self.tell(f"{resource.identity} is deleted; what it has set in Kafka stays, as {words[0].message}")
-                    continue
-                said.append((resource, with_words(resource, doubts(resource, words), self.now(), **known), ()))
-            self.writer.set_statuses(said)
+            self._managed.doubt(cluster, resources, words)
 
     def _told(self, plan: ClusterPlan, result: LookResult) -> ClusterPlan:
         """The plan with the words for what went wrong in the look, if anything did."""
@@ -375,79 +327,20 @@ class ClusterLoop:
         nodes, most = [*view.wanted, *view.leaving], cluster.spec.rollout.max_concurrent
         return open_ones(why_not(nodes, seen, result.seen, result.survey, most=most, asked=view.asked))
 
-    def _perform(self, cluster: KafkaCluster, plan: ClusterPlan, openings: frozenset[int]) -> ClusterPlan:
-        """Carry out the actions of a plan; the plan, or why it cannot be carried out here.
-
-        Before a node or a vote is taken away, nobody else may take one. Who might just have done so is looked at again.
-        """
-        is_taking = any(isinstance(action, TAKING) for action in plan.actions)
-        try:
-            has_closed = self.platform.allow(cluster, frozenset() if is_taking else openings)
-            if is_taking and has_closed:
-                return replace(plan, actions=(), rollout=cluster.status.roll)
-            for action in plan.actions:
-                if words := self._do(action):
-                    return Plan(words=words, rollout=plan.rollout)
-        except PlatformUnavailableError as error:
-            return Plan(words=stalled("PlatformUnavailable", str(error)))
-        if plan.rollout is not None and plan.rollout.blocked_by:
-            self.writer.say_once(f"roll: {plan.rollout.blocked_by[0]}")
-        return plan
-
-    def _do(self, action: ClusterAction) -> tuple[Word, ...]:
-        """Carry out an action; the words for why it cannot be, where the rest of its plan waits for the next look."""
-        if isinstance(action, AskedAction):
-            return self._ask(action)
-        if isinstance(action, StopNode) and (obstacle := self._looker.obstacle(action)) is not None:
-            words = f"node {action.node} is not stopped yet: {obstacle}"
-            self.writer.say_once(words)
-            return reconciling("Shrinking", words)
-        self.platform.perform(action)
-        self._did.append(action)
-        return ()
-
-    def _ask(self, action: AskedAction) -> tuple[Word, ...]:
-        """Ask Kafka for an action; the words for why it was refused. Nothing waits for leaders or cordons."""
-        if (error := self._looker.perform(action)) is None:
-            self._did.append(action)
-            (self.writer.say_once if isinstance(action, CordonNode) else self.tell)(str(action))
-            return ()
-        self.writer.say_once(error)
-        if isinstance(action, ElectLeaders | CordonNode):
-            return ()
-        return reconciling("Shrinking" if isinstance(action, MoveReplicas) else QUORUM_CHANGING, error)
-
     def _note(self, result: LookResult) -> None:
         """Tell and write what a look has done about topics, quotas and settings."""
         if result.error is not None and self._is_ready:
             self.writer.say_once(result.error)
         for action in result.done:
             self.tell(str(action))
-        self._did += [action for action in result.done if isinstance(action, AlterBrokers)]
+        self._actions.done += [action for action in result.done if isinstance(action, AlterBrokers)]
         if result.outcome is None:
             return
-        # A status is what the operator remembers of its own deeds, such as passwords that it has set: each is written
-        # in the turn that finds it, however many they are.
-        done, said = result.outcome.done_by_key(), list[Said]()
-        for resource in self.resources.read()[0]:
-            key = key_of(resource)
-            if (status := result.outcome.statuses.get(key)) is not None:
-                said.append((resource, status, done.get(key, ())))
-            elif key in done:  # it was deleted, and what it had made is gone
-                self.writer.announce(resource, resource.status, done[key])
-        self.writer.set_statuses(said)
+        self._managed.note(result.outcome)
         if result.outcome.released:
-            self._release(result.outcome.released)
-
-    def _release(self, keys: Sequence[Key]) -> None:
-        """Let resources go whose deletion is done in Kafka; what keeps one is told, and it is tried again soon."""
-        for key, found in self.resources.remove_all(keys).items():
-            if isinstance(found, Exception):
-                self.writer.say_once(f'{key[0]} "{key[2]}" is deleted and cannot be let go: {found}')
+            if not self._managed.release(result.outcome.released):
                 self._next_look_at = min(self._next_look_at, self.clock() + RETRY_SECONDS)
-            elif found:
-                self.tell(f'{key[0]} "{key[2]}" is no longer declared')
-        self._stamp = self.resources.stamp()
+            self._stamp = self.resources.stamp()
 
     def _refuse(self, cluster: KafkaCluster, problem: str, view: View, result: LookResult) -> None:
         """Leave a cluster as it runs that cannot be run as it is wanted. Raises HopelessError if nothing of it runs."""
@@ -458,7 +351,7 @@ class ClusterLoop:
         self._next_look_at = min(self._next_look_at, self.clock() + DRIFT_SECONDS)
         if all(node.state == "Stopped" for node in view.seen.values()):
             raise HopelessError(problem)
-        self._close_budgets(cluster)
+        self._actions.close_budgets(cluster)
 
     def _note_readiness(self, cluster: KafkaCluster, status: KafkaClusterStatus, plan: ClusterPlan) -> None:
         """Say what keeps the cluster from being ready, or that it is. Raises HopelessError if no node runs."""

@@ -15,7 +15,7 @@ from kavka_operator.domain.observed import SeenNode, SeenPartition
 from kavka_operator.domain.plan import ClusterPlan, Plan, StartNode, StopNode, reconciling
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.loop.cluster_loop import FOREIGN_ROLL, ClusterLoop, HopelessError
-from kavka_operator.loop.interfaces import NotWrittenError
+from kavka_operator.loop.interfaces import NotWrittenError, Platform
 from kavka_operator.loop.requeue import (
     DRIFT_SECONDS,
     DRIFT_SECONDS_MAX,
@@ -57,7 +57,7 @@ def test_a_roll_that_waits_is_looked_at_less_often_until_something_moves() -> No
 class Scene:
     """A loop with a Kafka, a platform and resources in memory."""
 
-    def __init__(self, *, refusal: str | None = None) -> None:
+    def __init__(self, *, refusal: str | None = None, platform: Platform | None = None) -> None:
         self.kafka, self.platform = FakeKafka(), FakePlatform(refusal)
         self.wanted: list[AnyResource] = [
             cluster(),
@@ -68,7 +68,7 @@ class Scene:
         self.seconds, self.told, self.readied = 0.0, list[str](), list[int]()
         self.loop = ClusterLoop(
             self.resources,
-            self.platform,
+            platform or self.platform,
             lambda *_: self.kafka,
             self.told.append,
             lambda: self.readied.append(1),
@@ -300,8 +300,7 @@ def test_without_their_cluster_topics_and_quotas_say_so_and_may_go() -> None:
 
 
 def test_nodes_that_cannot_run_here_are_told_of() -> None:
-    scene = Scene()
-    scene.loop.platform = Nowhere()
+    scene = Scene(platform=Nowhere())
     with pytest.raises(HopelessError, match="no room for nodes"):
         scene.turn()
     assert scene.loop.seconds_left <= DRIFT_SECONDS
