@@ -19,7 +19,6 @@ LARGE_CLASSES: Final = {
     "connection.py::Connection": 38,
     "durability.py::Durability": 28,
     "fetcher.py::Fetcher": 34,
-    "node_workloads.py::Hosted": 36,
     "log.py::Log": 31,
     "metadata_log.py::MetadataLog": 34,
     "node.py::RaftNode": 36,

@@ -82,7 +82,7 @@ def test_an_id_that_is_lost_after_the_look_is_not_made_up() -> None:
     del scene.api.objects["StatefulSet", "main-nodes-1"]
     scene.look()
     wipe(scene, CLAIM, DIRECTORY_ID)
-    scene.host.relist()
+    scene.host.listed.relist()
     with pytest.raises(PlatformUnavailableError, match=f"has lost its {DIRECTORY_ID} since the look"):
         scene.do(StartNode(1))
     with pytest.raises(PlatformUnavailableError, match=f"has lost its {DIRECTORY_ID} since the look"):

@@ -4,18 +4,15 @@
 put right there. A template changes only at the moment when its node is to be started or restarted, so a pod that is
 evicted comes back with what it had. Before a restart the pod is read again, and deleted only as it was read.
 
-Ids are drawn before anything is formatted, and kept on the claims of the volumes, in this order: first every claim with
-the id of its directory, then on each the list of the first controllers, and only then the StatefulSets. So an operator
-that dies in between is followed by one that goes on with the same ids; and a volume that is made again later has an id
-that is not in the list, joins as an observer, and never votes as the controller that it was. Brokers whose volumes end
-with their pods have no claims: what such a cluster keeps is on the claims of its controllers.
+Ids are drawn before anything is formatted, and kept on the claims of the volumes (`volume_claims`) before there are
+StatefulSets. A volume that is made again later joins as an observer, and never votes as the controller that it was.
+Brokers whose volumes end with their pods have no claims: what such a cluster keeps is on the claims of its controllers.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from copy import deepcopy
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.domain.cluster_view import View
@@ -25,22 +22,22 @@ from kavka_operator.loop.interfaces import PlatformUnavailableError
 from kavka_operator.platform.kubernetes.live.analytics_runs import AnalyticsOf
 from kavka_operator.platform.kubernetes.live.api import CONFLICT, GONE, Api, ApiError, Bridge
 from kavka_operator.platform.kubernetes.live.certificate_secrets import Certified
-from kavka_operator.platform.kubernetes.live.cluster_objects import SHARED, Shared
+from kavka_operator.platform.kubernetes.live.cluster_objects import Shared
 from kavka_operator.platform.kubernetes.live.disruption_budgets import Budgets
 from kavka_operator.platform.kubernetes.live.missing_pods import Podless
+from kavka_operator.platform.kubernetes.live.object_list import ObjectList
+from kavka_operator.platform.kubernetes.live.own_objects import OwnObjects
 from kavka_operator.platform.kubernetes.live.pod_dry_run import Rehearsal, Trial
 from kavka_operator.platform.kubernetes.live.pod_resizer import Resizing
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.platform.kubernetes.live.secrets import AuditKey
 from kavka_operator.platform.kubernetes.live.templates import is_observed
+from kavka_operator.platform.kubernetes.live.volume_claims import VolumeClaims
 from kavka_operator.platform.kubernetes.objects import manifests
 from kavka_operator.platform.kubernetes.objects.names import (
-    CLUSTER,
-    DIRECTORY_ID,
     FORMATTED,
     GATE,
     Document,
-    annotation,
     name_of,
     uid_of,
 )
@@ -52,14 +49,11 @@ from kavka_operator.platform.kubernetes.objects.pod_template import (
     formatting,
     template,
 )
-from kavka_operator.platform.kubernetes.objects.settings import Layout, controller_port, fingerprint
+from kavka_operator.platform.kubernetes.objects.settings import Layout, fingerprint
 from kavka_operator.platform.kubernetes.observe import listeners, node_objects, services, zones
 from kavka_operator.platform.kubernetes.observe.node_objects import Known
 from kavka_operator.platform.kubernetes.observe.node_state import Sight
 from kavka_operator.platform.kubernetes.validation import faults, unwanted
-
-KNOWN_SECONDS_MAX = 10.0
-"""How long a list is believed where nothing was heard of the cluster's objects since."""
 
 BEGINNINGS_MAX = 3
 WITHOUT_GATE = {"spec": {"schedulingGates": [{"$patch": "delete", "name": GATE}]}}
@@ -84,19 +78,16 @@ class Hosted:
     """Whether it may ask which machines are cordoned: only where it may see the whole Kubernetes."""
     audit_image: str | None = None
     """The image of the analytics of a resource that names none."""
-    _known: Known = field(default_factory=Known)
     layouts: Mapping[int, Layout] = field(default_factory=dict)
-    _listed: tuple[int, float] | None = None
-    _cordoned: set[str] = field(default_factory=set)
-    _machines: list[zones.Machine] | None = None
-    """All machines, as long as the list of the cluster's objects is believed; None while nobody needs them."""
     _looked_at: Known = field(default_factory=Known)
     _taken: set[int] = field(default_factory=set)
     """The nodes that were taken down since the last look."""
     _redrawn: dict[tuple[int, str], str] = field(default_factory=dict)
     """Ids of volumes in the place of lost ones, which a template was told and no claim has yet."""
     _budgets: Budgets = field(init=False)
-    _podless: Podless = field(init=False)
+    listed: ObjectList = field(init=False)
+    _objects: OwnObjects = field(init=False)
+    _claims: VolumeClaims = field(init=False)
     _rehearsal: Rehearsal = field(init=False)
     _shared: Shared = field(init=False)
     _analytics: AnalyticsOf = field(init=False)
@@ -105,21 +96,29 @@ class Hosted:
 
     def __post_init__(self) -> None:
         self._budgets = Budgets(self.key, self.api, self.bridge, self.clock)
-        self._podless = Podless(self.key[0], self.api, self.bridge, self.clock)
+        podless = Podless(self.key[0], self.api, self.bridge, self.clock)
+        self.listed = ObjectList(self.key, self.api, self.bridge, self.clock, self.news, podless, self.sees_machines)
+        self._objects = OwnObjects(self.key[0], self.api, self.bridge)
+        self._claims = VolumeClaims(self.listed, self._objects, self.draw)
         self._rehearsal = Rehearsal(self.api, self.bridge, self.clock)
         audit_key = AuditKey(self.api, self.bridge, self.clock)
-        self._shared = Shared(audit_key, self._put, self._delete)
+        self._shared = Shared(audit_key, self._objects.put, self._objects.delete)
         self._analytics = AnalyticsOf(self.key, self.api, self.bridge, self.audit_image, self.clock)
         self._resizing = Resizing(self.api, self.bridge)
-        self.certified = Certified(self.key, self.api, self.bridge, self.clock, self._put)
+        self.certified = Certified(self.key, self.api, self.bridge, self.clock, self._objects.put)
+
+    @property
+    def _known(self) -> Known:
+        """The cluster's objects as they were listed last."""
+        return self.listed.known
 
     def look(self, cluster: KafkaCluster) -> View:
         """The nodes as they are wanted and seen now. Raises ApiError."""
-        self._list()
+        self.listed.refresh()
         self._taken.clear()
         sight = self._sight(cluster)
         if self._mend(sight):
-            self.relist()
+            self.listed.relist()
             sight = self._sight(cluster)
         known = self._looked_at = self._known
         self.layouts = sight.layouts
@@ -145,7 +144,7 @@ class Hosted:
             refusal="; ".join(problems) or None,
             stamp=marks,
             asked=frozenset(
-                number for number, pod in known.pods.items() if node_objects.machine_of(pod) in self._cordoned
+                number for number, pod in known.pods.items() if node_objects.machine_of(pod) in self.listed.cordoned
             ),
             security=self.certified.security,
             certificates=self.certified.seen,
@@ -162,11 +161,10 @@ class Hosted:
 
     def _sight(self, cluster: KafkaCluster) -> Sight:
         """The nodes as they are wanted. The machines are asked for only where a rack is still to be drawn from them."""
-        sight = Sight.of(cluster, self._known, self._machines or ())
+        sight = Sight.of(cluster, self._known, self.listed.machines or ())
         nodes = [layout.node for layout in sight.layouts.values()]
-        if self.sees_machines and self._machines is None and zones.are_wanted(nodes, self._known):
-            self._machines = [zones.machine_from(found) for found in self.bridge.wait(self.api.machines())]
-            sight = Sight.of(cluster, self._known, self._machines)
+        if self.sees_machines and self.listed.machines is None and zones.are_wanted(nodes, self._known):
+            sight = Sight.of(cluster, self._known, self.listed.look_up_machines())
         return replace(sight, kept=self._resizing.kept(sight))
 
     def _mend(self, sight: Sight) -> bool:
@@ -186,7 +184,7 @@ class Hosted:
                     kept = manifests.kept_of(ids.cluster_id, ids.directories[name], self._known.initial or ids.initial)
                     kept[FORMATTED] = ids.directories[name]
                     with suppress(PlatformUnavailableError):  # it is another's: the faults tell
-                        self._claim(layout, name, kept)
+                        self._claims.write(layout, name, kept)
                         written = True
         return written
 
@@ -201,9 +199,11 @@ class Hosted:
             return False
         try:
             for name in proved.keys() & set(layout.claimed):
-                self._claim(layout, name, {**self._kept(number, name), FORMATTED: self._drawn(number, name)})
+                self._claims.write(
+                    layout, name, {**self._claims.ids_on(number, name), FORMATTED: self._claims.id_of(number, name)}
+                )
             if proved:
-                self.relist()
+                self.listed.relist()
             return self._tell_formatted(layout, live) or bool(proved)
         except PlatformUnavailableError:
             return False  # it is another's: the faults tell
@@ -226,7 +226,7 @@ class Hosted:
             if container["name"] == FORMAT:
                 container.pop("env", None)
                 container.update(formatting(identity))
-        return self._put(layout.cluster, manifests.stateful_set(layout, told), live)
+        return self._objects.put(layout.cluster, manifests.stateful_set(layout, told), live)
 
     def _changing(self, seen: Mapping[int, SeenNode]) -> Iterator[Trial]:
         """A node of each pool whose nodes are not all as they are wanted, to be tried."""
@@ -259,7 +259,7 @@ class Hosted:
                 case StopNode(node=number) if self._may_take(number):
                     self._take_down(number)
                 case GrowVolume(node=number, volume=name) if number in self.layouts:
-                    self._claim(self.layouts[number], name, self._kept(number, name))
+                    self._claims.write(self.layouts[number], name, self._claims.ids_on(number, name))
                 case ResizeNode(node=number) | LiftGate(node=number) if number in self._known.pods:
                     self._change_pod(action, self._known.pods[number])
                 case _:
@@ -268,56 +268,40 @@ class Hosted:
             if error.status not in {GONE, CONFLICT}:
                 raise PlatformUnavailableError(f"cannot {action}: {error}") from error
         finally:
-            self._listed = None
+            self.listed.expire()
 
     def allow(self, cluster: KafkaCluster, nodes: frozenset[int]) -> bool:
         """Open the budgets of these nodes, and close the others'; whether any was written."""
         return self._budgets.allow(cluster, self._known.sets, nodes)
 
-    def _list(self) -> None:
-        """List the cluster's objects, where something was heard of them since, or a while ago."""
-        heard, now = self.news(), self.clock()
-        if self._listed is not None and self._listed[0] == heard and now - self._listed[1] < KNOWN_SECONDS_MAX:
-            return
-        kinds = ("StatefulSet", "Pod", "PersistentVolumeClaim", *SHARED)
-        found = {kind: self._labelled(kind) for kind in kinds}
-        sets, pods = node_objects.by_node(found["StatefulSet"]), node_objects.by_node(found["Pod"])
-        self._known = Known(
-            sets,
-            pods,
-            {name_of(claim): claim for claim in found["PersistentVolumeClaim"]},
-            {(kind, name_of(document)): document for kind in SHARED for document in found[kind]},
-            self._podless.words(sets, pods),
-        )
-        self._cordoned = self.bridge.wait(self.api.cordoned()) if self.sees_machines else set()
-        self._machines = None
-        self._listed = (heard, now)
-
     def _provide(self, cluster: KafkaCluster) -> list[str]:
         """Put right what the cluster has once; the reasons why that cannot be. Raises ApiError."""
         problems, has_written = self._shared.provide(cluster, self.layouts, self._known)
         if has_written:
-            self._listed = None
+            self.listed.expire()
         return problems
-
-    def _labelled(self, kind: str) -> list[Document]:
-        namespace, name = self.key
-        return self.bridge.wait(self.api.labelled(kind, namespace, {CLUSTER: name}))
 
     def _start(self, layout: Layout) -> None:
         """Make the StatefulSet of a node that has none; give one that has lost a volume another, and nothing else."""
         number = layout.node.id
         self._expose(layout)
         if not self._known.initial:
-            self._form()
+            if self._known.sets:
+                raise PlatformUnavailableError(
+                    "the volumes of the cluster are gone, with all that it knew; bring one back, or delete the"
+                    " KafkaCluster and apply it again: that begins a new cluster"
+                )
+            self._claims.form(self.layouts.values())
         lost = node_objects.lost_volumes(self._known, number)
         if number not in self._known.sets and lost:
-            self._delete(self._known.pods[number])  # it would format another volume by the id of the lost one
+            self._objects.delete(self._known.pods[number])  # it would format another volume by the id of the lost one
         elif lost and set(lost) <= set(layout.volumes):
             self._heal(layout, lost)
             return
-        self._claim_missing(layout)
-        self._put(layout.cluster, self._manifest(layout, self._identity(layout)), self._known.sets.get(number))
+        self._claims.add_missing(layout)
+        self._objects.put(
+            layout.cluster, self._manifest(layout, self._claims.identity(layout)), self._known.sets.get(number)
+        )
 
     def _expose(self, layout: Layout) -> None:
         """Raises PlatformUnavailableError where a node could not say yet where clients outside reach it."""
@@ -327,36 +311,6 @@ class Hosted:
     def _manifest(self, layout: Layout, identity: Identity) -> Document:
         """The StatefulSet of a node as it is wanted."""
         return manifests.stateful_set(layout, template(layout, self._image(layout), identity))
-
-    def _form(self) -> None:
-        """Draw all ids of a new cluster, and write them down: the claims, and then who the first controllers are."""
-        if self._known.sets:
-            raise PlatformUnavailableError(
-                "the volumes of the cluster are gone, with all that it knew; bring one back, or delete the KafkaCluster"
-                " and apply it again: that begins a new cluster"
-            )
-        for layout in self.layouts.values():
-            self._claim_missing(layout)
-        first = [layout for layout in self.layouts.values() if layout.node.is_controller]
-        initial = ",".join(
-            f"{layout.node.id}@{layout.host}:{controller_port(layout.cluster)}:{self._directory(layout)}"
-            for layout in first
-        )
-        for layout in self.layouts.values():
-            for name in layout.claimed:
-                self._claim(layout, name, {**self._kept(layout.node.id, name), **manifests.formed(initial)})
-        self.relist()
-
-    def _directory(self, layout: Layout) -> str:
-        """The id of the directory that holds a node's metadata log."""
-        return self._drawn(layout.node.id, layout.metadata)
-
-    def _drawn(self, number: int, name: str) -> str:
-        """The id that was drawn for a volume. Raises PlatformUnavailableError where its claim has lost it."""
-        claim = self._known.claims_of(number)[name]
-        if not (found := annotation(claim, DIRECTORY_ID)):
-            raise PlatformUnavailableError(f"{name_of(claim)} has lost its {DIRECTORY_ID} since the look")
-        return found
 
     def _heal(self, layout: Layout, lost: list[str]) -> None:
         """Give a node empty volumes in the place of those that are gone, with ids that nobody has had.
@@ -368,7 +322,7 @@ class Hosted:
         number = layout.node.id
         live = self._known.sets[number]
         drawn = {name: self._redrawn.setdefault((number, name), self.draw()) for name in lost}
-        kept = self._identity(layout)
+        kept = self._claims.identity(layout)
         mounted = claims_of(live["spec"]["template"]["spec"])
         ids = {name: drawn.get(name) or kept.directories[name] for name in mounted}
         initial = "" if layout.metadata in drawn else kept.initial
@@ -377,16 +331,16 @@ class Hosted:
         if not self.bridge.wait(is_observed(self.api, told)):
             return
         if (seen := self._known.pods.get(number)) is not None:
-            self._delete(seen)
+            self._objects.delete(seen)
         for name, directory_id in drawn.items():
-            self._claim(layout, name, manifests.kept_of(kept.cluster_id, directory_id, self._known.initial))
+            self._claims.write(layout, name, manifests.kept_of(kept.cluster_id, directory_id, self._known.initial))
             del self._redrawn[number, name]
 
     def _take_down(self, number: int) -> None:
         """Delete the StatefulSet of a node, whose pod goes with it, or the pod that one has left behind."""
         found = self._known.sets.get(number) or self._known.pods.get(number)
         if found is not None:
-            self._delete(found)
+            self._objects.delete(found)
 
     def _restart(self, layout: Layout) -> None:
         """Give a node what is wanted of it now, and let its pod be made again; later, if that is too early."""
@@ -399,14 +353,14 @@ class Hosted:
         pod = self.bridge.wait(self.api.find("Pod", namespace, f"{name_of(known_set)}-0"))
         if now is None or uid_of(now) != uid_of(known_set) or uid_of(pod or {}) != uid_of(known_pod or {}):
             return  # what was decided was decided about another pod
-        self._claim_missing(layout)
-        self._keep_zone(layout)
-        manifest = self._manifest(layout, self._identity(layout))
+        self._claims.add_missing(layout)
+        self._claims.keep_zone(layout)
+        manifest = self._manifest(layout, self._claims.identity(layout))
         if words := self._rehearsal.refusal(self._trial(layout, manifest, now)):
             raise PlatformUnavailableError(words)
-        told = self._put(layout.cluster, manifest, now)
+        told = self._objects.put(layout.cluster, manifest, now)
         if pod is not None and self.bridge.wait(is_observed(self.api, told)):
-            self._delete({**pod, "kind": "Pod"})
+            self._objects.delete({**pod, "kind": "Pod"})
 
     def _change_pod(self, action: ResizeNode | LiftGate, pod: Document) -> None:
         """Let a pod be scheduled; or give a broker other resources, and its template too, for its next pod."""
@@ -416,70 +370,12 @@ class Hosted:
         known_set, layout = self._known.sets.get(action.node), self.layouts.get(action.node)
         if known_set is None or layout is None or not self._resizing.give(layout, pod):
             return
-        self._put(layout.cluster, self._manifest(layout, self._identity(layout)), known_set)
+        self._objects.put(layout.cluster, self._manifest(layout, self._claims.identity(layout)), known_set)
         self._resizing.note(layout, pod)
-
-    def _claim_missing(self, layout: Layout) -> None:
-        """Make the claims that a node lacks, each with an id of its own."""
-        there = self._known.claims_of(layout.node.id)
-        missing = [name for name in layout.claimed if name not in there]
-        cluster_id = next(iter(self._known.cluster_ids), None) or self.draw()
-        for name in missing:
-            self._claim(layout, name, manifests.kept_of(cluster_id, self.draw(), self._known.initial))
-        if missing:
-            self.relist()
-
-    def _keep_zone(self, layout: Layout) -> None:
-        """Note on a node's claims the rack that it has by the label of its machine, before its pod asks for it."""
-        number = layout.node.id
-        wanted = manifests.zone_of(layout.node)
-        for name, claim in self._known.claims_of(number).items():
-            if name in layout.claimed and any(annotation(claim, key) != value for key, value in wanted.items()):
-                self._claim(layout, name, self._kept(number, name))
-
-    def _claim(self, layout: Layout, name: str, kept: Mapping[str, str]) -> None:
-        """Write the claim of a volume: as large as is asked for, or as another has made it."""
-        volume = next(found for found in layout.node.pool.storage.volumes if found.name == name)
-        seen = self._known.claims_of(layout.node.id).get(name)
-        size = max(volume.size or 0, node_objects.size_of(seen) if seen is not None else 0)
-        self._put(layout.cluster, manifests.claim(layout, volume, kept, size), seen)
-
-    def _kept(self, number: int, name: str) -> dict[str, str]:
-        """The ids that were drawn for a volume."""
-        (cluster_id,) = self._known.cluster_ids
-        drawn = self._drawn(number, name)
-        is_formatted = node_objects.is_formatted(self._known.claims_of(number)[name])
-        kept = manifests.kept_of(cluster_id, drawn, self._known.initial)
-        return {**kept, **({FORMATTED: drawn} if is_formatted else {})}
-
-    def _identity(self, layout: Layout) -> Identity:
-        """The ids with which volumes are formatted: a first controller's only where its directory is still the same."""
-        claims = self._known.claims_of(layout.node.id)
-        ids = {name: self._drawn(layout.node.id, name) for name in claims if name in layout.claimed}
-        own = ids.get(layout.metadata, "")
-        is_first = bool(own) and any(entry.endswith(f":{own}") for entry in self._known.initial.split(","))
-        (cluster_id,) = self._known.cluster_ids
-        before = [name for name in ids if node_objects.is_formatted(claims[name])]
-        return Identity(cluster_id, ids, self._known.initial if is_first else "", before)
-
-    def _put(self, cluster: KafkaCluster, manifest: Document, seen: Mapping[str, Any] | None) -> Document:
-        """Apply an object, unless one of its name belongs to another. Raises ApiError, PlatformUnavailableError."""
-        kind, name = manifest["kind"], manifest["metadata"]["name"]
-        if seen is None:
-            seen = self.bridge.wait(self.api.find(kind, self.key[0], name))
-        if seen is not None and not manifests.is_ours(seen, cluster):
-            raise PlatformUnavailableError(
-                f'{kind} "{name}" is there and is not of this KafkaCluster; delete it, or give the cluster another name'
-            )
-        return self.bridge.wait(self.api.put(manifests.with_uid(manifest, seen)))
-
-    def _delete(self, document: Document) -> None:
-        """Delete an object as it was read last."""
-        self.bridge.wait(self.api.delete(document))
 
     def _may_take(self, number: int) -> bool:
         """Whether all nodes that were not taken since stand as at the last look: the watch may be slow to tell."""
-        self.relist()
+        self.listed.relist()
         is_same = self._others(self._known) == self._others(self._looked_at)
         self._taken.add(number)
         return is_same
@@ -488,10 +384,6 @@ class Hosted:
         """The state of the nodes that were not taken since the last look."""
         nodes = node_objects.seen_nodes(known, {})
         return node_objects.stamp(known, {number: node for number, node in nodes.items() if number not in self._taken})
-
-    def relist(self) -> None:
-        self._listed = None
-        self._list()
 
     def _image(self, layout: Layout) -> str:
         assert layout.cluster.spec.image or self.image, "a cluster without an image is refused before"
