@@ -27,7 +27,6 @@ LARGE_CLASSES: Final = {
     "partition.py::Partition": 38,
     "quorum.py::Quorum": 41,
     "segment.py::Segment": 38,
-    "store.py::Store": 26,
 }
 LONG_SIGNATURES: Final = {
     "durability.py::Durability.__init__": 8,

@@ -16,16 +16,15 @@ from typing import Any, Literal
 
 from kavka_operator.api import GROUP
 from kavka_operator.api.files import Declared
-from kavka_operator.api.kinds import KINDS, AnyResource, Key, key_of
+from kavka_operator.api.kinds import AnyResource, Key, key_of
 from kavka_operator.api.stored_resources import Unreadable, UnreadableError, part, resource_from
 from kavka_operator.platform.local.files import Lock, locked
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.platform.local.yaml_directory import SUFFIX, Folder, Stamp
+from kavka_operator.platform.local.resource_files import ResourceFiles, by_kind
+from kavka_operator.platform.local.yaml_directory import Folder, Stamp
 from kavka_operator.reconcile.status import Status
 
 Change = Literal["created", "configured", "unchanged"]
-KINDS_BY_FILE = {kind.lower(): kind for kind in KINDS}
-NAMESPACE_MARK = "@"
 KEPT_METADATA = ("labels", "annotations")
 
 
@@ -47,9 +46,11 @@ class Store:
     parse: Callable[[str], Any] | None = None
     _wanted: Folder = field(init=False)
     _seen: Folder = field(init=False)
+    _files: ResourceFiles = field(init=False)
     _read_before: dict[str, tuple[Stamp, AnyResource | Unreadable]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        self._files = ResourceFiles(self.layout.namespace)
         self._wanted, self._seen = Folder(self.layout.resources, self.parse), Folder(self.layout.status, self.parse)
 
     def apply(
@@ -64,7 +65,7 @@ class Store:
                 judge(edits)
             for edit in edits:
                 if edit.change != "unchanged":
-                    self._wanted.write(self._file(edit.key), edit.after)
+                    self._wanted.write(self._files.name_of(edit.key), edit.after)
             return edits
 
     def preview(self, declared: Iterable[Declared], now: datetime) -> list[Edit]:
@@ -81,15 +82,15 @@ class Store:
             kind, namespace, name = key
             if judge is not None:
                 judge(self.document(key))
-            value = self._wanted.value(self._file(key))
+            value = self._wanted.value(self._files.name_of(key))
             metadata = {"name": name, "namespace": namespace, **part(value, "metadata")}
             metadata.setdefault("deletionTimestamp", _stamp(now))
-            self._wanted.write(self._file(key), {**value, "kind": kind, "metadata": metadata})
+            self._wanted.write(self._files.name_of(key), {**value, "kind": kind, "metadata": metadata})
 
     def annotate(self, key: Key, annotations: Mapping[str, str | None]) -> bool:
         """Set annotations of a resource, and take away those that are None; False where there is no such resource."""
         with self._alone():
-            value = self._wanted.value(self._file(key))
+            value = self._wanted.value(self._files.name_of(key))
             if not value:
                 return False
             metadata = part(value, "metadata")
@@ -100,7 +101,7 @@ class Store:
                 metadata = {**metadata, "annotations": kept, "generation": generation}
                 if not kept:
                     del metadata["annotations"]  # an empty map would be a difference to the file of its user
-                self._wanted.write(self._file(key), {**value, "metadata": metadata})
+                self._wanted.write(self._files.name_of(key), {**value, "metadata": metadata})
             return True
 
     def hold(self, wanted: Sequence[tuple[AnyResource, bool]]) -> Mapping[Key, Exception]:
@@ -110,7 +111,7 @@ class Store:
     def remove(self, key: Key) -> bool:
         """Forget a resource whose deletion is done; False if it was applied again meanwhile."""
         with self._alone():
-            file = self._file(key)
+            file = self._files.name_of(key)
             value = self._wanted.value(file)
             if self._wanted.has(file) and not part(value, "metadata").get("deletionTimestamp"):
                 return False
@@ -132,7 +133,7 @@ class Store:
         """Write a status if it says anything new; whether it was written."""
         if status == resource.status:
             return False
-        self._seen.write(self._file(key_of(resource)), status.to_dict())
+        self._seen.write(self._files.name_of(key_of(resource)), status.to_dict())
         return True
 
     def set_statuses(self, wanted: Sequence[tuple[AnyResource, Status]]) -> Mapping[Key, Exception]:
@@ -148,7 +149,7 @@ class Store:
     def note_unreadable(self, unread: Unreadable, status: Mapping[str, Any]) -> None:
         """Write the status of a resource that cannot be understood."""
         if status != part(unread.document, "status"):
-            self._seen.write(self._file(unread.key), dict(status))
+            self._seen.write(self._files.name_of(unread.key), dict(status))
 
     def all(self) -> list[AnyResource]:
         """Every resource that can be understood, with its status, clusters first, then by name."""
@@ -158,7 +159,7 @@ class Store:
         """Every resource with its status, clusters first, then by name; and those that cannot be understood."""
         seen = self._seen.stamps()
         stamps = {file: (*stamp, *seen.get(file, ())) for file, stamp in self._wanted.stamps().items()}
-        read = {file: self._read(file, stamps[file]) for file in sorted(stamps, key=_order)}
+        read = {file: self._read(file, stamps[file]) for file in sorted(stamps, key=by_kind)}
         self._read_before = read
         every = [stored for _, stored in read.values()]
         unreadable = [stored for stored in every if isinstance(stored, Unreadable)]
@@ -173,19 +174,19 @@ class Store:
         try:
             return stamp, resource_from(document)
         except UnreadableError as error:
-            return stamp, Unreadable(self._key(file), document, str(error))
+            return stamp, Unreadable(self._files.key_in(file), document, str(error))
 
     def has(self, key: Key) -> bool:
         """Whether there is such a resource."""
-        return self._wanted.has(self._file(key))
+        return self._wanted.has(self._files.name_of(key))
 
     def documents(self) -> dict[Key, dict[str, Any]]:
         """Every resource as its files hold it, whether it can be understood or not."""
-        return {self._key(file): self._document(file) for file in sorted(self._wanted.stamps(), key=_order)}
+        return {self._files.key_in(file): self._document(file) for file in sorted(self._wanted.stamps(), key=by_kind)}
 
     def document(self, key: Key) -> dict[str, Any] | None:
         """One resource as its files hold it; None if there is none."""
-        return self._document(self._file(key)) if self.has(key) else None
+        return self._document(self._files.name_of(key)) if self.has(key) else None
 
     def stamp(self) -> Stamp:
         """A value that changes with a wanted resource, except for two changes within a few milliseconds: the next look,
@@ -202,27 +203,15 @@ class Store:
         """Whether another process writes what is wanted now, so that the rest of it is about to come."""
         return Lock(self._lock).is_held_elsewhere()
 
-    def _key(self, file: str) -> Key:
-        """The key of the resource in a file, from the file's name, which is legible whatever is in the file."""
-        kind, _, name = file.removesuffix(SUFFIX).partition(".")
-        name, _, namespace = name.partition(NAMESPACE_MARK)
-        return KINDS_BY_FILE.get(kind, kind), namespace or self.layout.namespace, name
-
-    def _file(self, key: Key) -> str:
-        """The name of the file of a resource; a namespace that is not the cluster's own stands in it."""
-        kind, namespace, name = key
-        foreign = "" if namespace == self.layout.namespace else f"{NAMESPACE_MARK}{namespace}"
-        return f"{kind.lower()}.{name}{foreign}{SUFFIX}"
-
     def _document(self, file: str) -> dict[str, Any]:
         value, status = self._wanted.value(file), self._seen.value(file)
-        kind, namespace, name = self._key(file)
+        kind, namespace, name = self._files.key_in(file)
         metadata = {"name": name, "namespace": namespace, **part(value, "metadata")}
         status = {key: field for key, field in status.items() if field not in ([], {})}
         return {**value, "kind": kind, "metadata": metadata, "status": status}
 
     def _edit(self, resource: AnyResource, document: dict[str, Any], now: datetime) -> Edit:
-        before = self._wanted.value(self._file(key_of(resource))) or None
+        before = self._wanted.value(self._files.name_of(key_of(resource))) or None
         after = _merged(resource, document, before, now)
         change: Change = "created" if before is None else "unchanged" if before == after else "configured"
         return Edit(key_of(resource), change, before, after)
@@ -233,16 +222,6 @@ class Store:
 
     def _alone(self) -> AbstractContextManager[None]:
         return locked(self._lock)
-
-
-def _order(file: str) -> tuple[int, str]:
-    """Clusters first, then by name."""
-    return _rank(KINDS_BY_FILE.get(file.partition(".")[0], "")), file
-
-
-def _rank(kind: str) -> int:
-    """The place of a kind in the order of kinds."""
-    return list(KINDS).index(kind) if kind in KINDS else len(KINDS)
 
 
 def _merged(
