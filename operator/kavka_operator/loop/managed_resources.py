@@ -16,7 +16,7 @@ from kavka_operator.reconcile.status import with_words
 
 @dataclass(slots=True)
 class ManagedResources:
-    """What one look after another means for the resources that their cluster's loop carries out in Kafka."""
+    """Holds, describes and releases the resources that the loop of one cluster carries out in Kafka."""
 
     resources: Resources
     writer: StatusWriter

@@ -1,4 +1,4 @@
-"""The names of the files in which a local cluster keeps its resources: `topic.orders.yaml`, or `topic.orders@teams.yaml`.
+"""Names the files in which a local cluster keeps its resources: `topic.orders.yaml`, or `topic.orders@teams.yaml`.
 
 A namespace that is not the cluster's own stands in the name. A name is legible whatever is in its file.
 """
