@@ -1,4 +1,4 @@
-"""A visitor of the operator's page in a pod: `visitor.py ADDRESS`. It brings the token of its service account."""
+"""A visitor of the operator's page in a pod: `visitor.py ADDRESS NAMESPACE/CLUSTER`. It brings the token of its service account."""
 
 import json
 import sys
@@ -11,7 +11,7 @@ from pathlib import Path
 TOKEN = Path("/var/run/secrets/kubernetes.io/serviceaccount/token")
 SECONDS_MAX = 60.0
 POLL_SECONDS = 0.5
-ADDRESS = sys.argv[1]
+ADDRESS, CLUSTER = sys.argv[1:]
 
 
 def asked(path: str, token: str = "") -> HTTPResponse | int:
@@ -32,13 +32,12 @@ def asked(path: str, token: str = "") -> HTTPResponse | int:
 
 
 def watch(events: HTTPResponse) -> None:
-    """Tell what is shown, and each change of it, until the stream ends."""
+    """Tell which topics are shown, and each change of them, until the stream ends."""
     last = ""
     for line in events:
         if line.startswith(b"data: "):
             found = json.loads(line[len(b"data: ") :])
-            rows = [*found["clusters"], *found["topics"], *found["quotas"]]
-            shown = ", ".join(sorted(f"{row['namespace']}/{row['name']}" for row in rows))
+            shown = ", ".join(sorted(row["key"] for sheet in found.get("sheets", ()) for row in sheet["rows"]))
             if shown != last:
                 print(f"shown: {shown}")
             last = shown
@@ -47,9 +46,9 @@ def watch(events: HTTPResponse) -> None:
 
 page = asked("/")
 assert isinstance(page, HTTPResponse)
-print("page asks for a token:", b'id="login-form"' in page.read())
+print("page asks for a token:", b'data-login="token"' in page.read())
 print(f"without a token: {asked('/events')}")
-stream = asked("/events", TOKEN.read_text())
+stream = asked(f"/events?cluster={CLUSTER}&view=topics", TOKEN.read_text())
 if isinstance(stream, HTTPResponse):
     watch(stream)
 else:

@@ -3,7 +3,7 @@
 from rich.color import Color
 from rich.style import Style
 
-from kavka_top.sheet import Tone
+from kavka_operator.web_page.sheet import Tone
 
 BACKGROUND = "#0e1116"
 BAND = "#161b22"

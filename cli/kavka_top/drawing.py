@@ -4,7 +4,7 @@ from collections.abc import Mapping, Sequence
 
 from rich.cells import cell_len, set_cell_size
 
-from kavka_top.sheet import Cell, Column, Order, Row, Sheet, Tone
+from kavka_operator.web_page.sheet import Cell, Column, Order, Row, Sheet, Tone
 
 Span = tuple[str, Tone]
 Line = list[Span]

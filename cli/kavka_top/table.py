@@ -7,10 +7,10 @@ from textual.geometry import Size
 from textual.strip import Strip
 from textual.widget import Widget
 
+from kavka_operator.web_page.sheet import Order, Row, Sheet, Tone, arranged
 from kavka_top import drawing
 from kavka_top.colours import BACKGROUND, CHOSEN, style_of
 from kavka_top.drawing import Line
-from kavka_top.sheet import Order, Row, Sheet, Tone, arranged
 
 HEAD_LINES = 1
 

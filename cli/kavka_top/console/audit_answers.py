@@ -14,8 +14,8 @@ from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, Final
 
 from kavka_operator.optional_libraries import lacking
-from kavka_top.console.documents import UNKNOWN, Document, facts, sheet_document, shortened
-from kavka_top.sheet import Cell, Column, Row, Sheet, Tone
+from kavka_operator.web_page.documents import UNKNOWN, Document, facts, sheet_document, shortened
+from kavka_operator.web_page.sheet import Cell, Column, Row, Sheet, Tone
 
 if TYPE_CHECKING:
     from kavka_audit.store.answers_copy import AnswersCopy

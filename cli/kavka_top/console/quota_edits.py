@@ -17,7 +17,7 @@ from kavka_operator.domain import units
 from kavka_operator.domain.quota_entities import as_meant, entity_text
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.web_page.assembly import HEADERS
-from kavka_top.console.documents import Document
+from kavka_operator.web_page.documents import Document
 from kavka_top.console.guard import refusal_of_change, refused
 from kavka_top.console.quota_resources import TEXT_BYTES_MAX, LocalQuotas, OtherDiffError, RefusedEditError
 from kavka_top.console.views import NEW

@@ -29,7 +29,7 @@ from kavka_operator.api.stored_resources import UnreadableError, resource_from
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Edit, Store
-from kavka_top.console.documents import Document, shortened
+from kavka_operator.web_page.documents import Document, shortened
 
 TEXT_BYTES_MAX: Final = 64 * 1024
 NAME: Final = "the text"

@@ -12,7 +12,6 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib.resources import files
 from secrets import token_urlsafe
 from typing import Any, Final, TypeVar
 
@@ -25,18 +24,18 @@ from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Onlooker
 from kavka_operator.platform.local.layout import Layout
-from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
+from kavka_operator.web_page.assembly import HEADERS, Offered, WebPage, assemble
+from kavka_operator.web_page.documents import Document, sheet_document
+from kavka_operator.web_page.rolls import roll_view, unknown_roll
 from kavka_top.background import aside
 from kavka_top.console import sheets
 from kavka_top.console.audit_answers import AuditAnswers, NoSuchQuestionError, UnreadableAnswersError, no_answers
-from kavka_top.console.documents import Document, sheet_document
 from kavka_top.console.explanations import explain_client
 from kavka_top.console.guard import HOST, PAGE, address_of, guard
 from kavka_top.console.quota_edits import BODY_BYTES_MAX, QuotaEdits
 from kavka_top.console.quota_resources import OtherDiffError, RefusedEditError, cluster_of
 from kavka_top.console.records import BadQueryError, query_of, read_records
-from kavka_top.console.rolls import roll_view, unknown_roll
-from kavka_top.console.views import CLUSTERS, ROLL, cluster_view, clusters_view
+from kavka_top.console.views import CLUSTERS, ROLL, TITLES, cluster_view, clusters_view
 from kavka_top.console.watch import LATE_SECONDS, Watch
 from kavka_top.sources import ClusterSource, Source
 
@@ -48,15 +47,15 @@ QUESTIONS_AT_ONCE_MAX: Final = 4
 """Of those that need a connection of their own, about one cluster."""
 HEARTBEAT_SECONDS: Final = 5.0
 EVENT_STREAM: Final = {**HEADERS, "Content-Type": "text/event-stream; charset=utf-8"}
-PARTS: Final = ("page.css", "page.js")
+OFFERED: Final = Offered(
+    (*TITLES, "access", ROLL, "audit"), asked=("access", "audit"), panels=("topics", "clients", "quotas")
+)
 
 
 @cache
 def page() -> WebPage:
     """The page as it is sent."""
-    own = files(__package__)
-    parts = {name: own.joinpath(name).read_text(encoding="utf-8") for name in PARTS}
-    return assemble(own.joinpath("page.html").read_text(encoding="utf-8"), parts)
+    return assemble(OFFERED)
 
 
 @dataclass

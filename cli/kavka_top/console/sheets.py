@@ -10,10 +10,10 @@ from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.broker_metrics import TOPIC_IN, TOPIC_OUT
 from kavka_operator.kafka.offsets_and_lag import Group
-from kavka_top.console.documents import Document, facts
+from kavka_operator.web_page import cells
+from kavka_operator.web_page.documents import Document, facts
+from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_top.model import History, Look, total
-from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.views import cells
 from kavka_top.views.groups import lag
 
 UNKNOWN = "unknown"

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from threading import Lock
 from typing import Any, Final
 
-from kavka_top.sheet import Row
+from kavka_operator.web_page.sheet import Row
 
 LIMITS_MAX: Final = 500
 POINTS_MAX: Final = 240

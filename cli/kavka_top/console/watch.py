@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final
 
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.web_page.documents import Document
 from kavka_top.background import aside
-from kavka_top.console.documents import Document
 from kavka_top.console.usage_series import UsageSeries
 from kavka_top.model import History
 from kavka_top.sources import Source

@@ -2,8 +2,8 @@
 
 from collections.abc import Callable
 
+from kavka_operator.web_page.sheet import Sheet
 from kavka_top.model import History
-from kavka_top.sheet import Sheet
 from kavka_top.views.clients import clients
 from kavka_top.views.groups import groups
 from kavka_top.views.nodes import nodes

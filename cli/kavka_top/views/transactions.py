@@ -2,9 +2,9 @@
 
 from kavka_operator.domain import units
 from kavka_operator.domain.transactions import OpenTransaction
+from kavka_operator.web_page import cells
+from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 from kavka_top.model import History
-from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.views import cells
 
 COLUMNS = (
     Column("TRANSACTIONAL ID", is_flexible=True),

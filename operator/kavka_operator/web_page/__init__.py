@@ -1,1 +1,1 @@
-"""What the pages of Kavka share: the operator's console, and that of `kavka console`."""
+"""The page in a browser that `kavka console` and the operator serve: its tables, how it is assembled, its policy."""

@@ -1,21 +1,20 @@
-"""Assembles a page as one file: its own parts, the shared style and script, and the policy that lets in nothing else.
+"""Assembles the page of a console as one file: style, script, and the policy that lets in nothing else.
 
-In the HTML of a page `/* shared.css */` stands for the shared style, and the names of its own parts for those.
+`kavka console` and the operator serve the same page. The attributes of its body say what a console has of it.
 """
 
 import base64
 import hashlib
 import re
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
 from importlib.resources import files
 from typing import Final
 
-PART: Final = r"<{0}>(.*?)</{0}>"
+TAGGED: Final = r"<{0}>(.*?)</{0}>"
 HEADERS: Final = {"X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer", "Cache-Control": "no-store"}
 """Of every answer of a console."""
-SHARED: Final = ("shared.css", "shared.js")
+PARTS: Final = ("page.css", "page.js")
 
 
 @dataclass(frozen=True, slots=True)
@@ -33,21 +32,34 @@ class WebPage:
         return {**HEADERS, "Content-Security-Policy": self.policy}
 
 
-def assemble(html: str, parts: Mapping[str, str] | None = None) -> WebPage:
-    """Return the page of this HTML, with the parts put in by their names."""
-    for name, text in {**_shared(), **(parts or {})}.items():
-        html = html.replace(f"/* {name} */", text)
+@dataclass(frozen=True, slots=True)
+class Offered:
+    """The names of what a console has: its views of a cluster; of these the ones that are asked for by themselves and
+    are not live; those whose items have more than tables, as records. `login` is how a visitor is let in, if at all:
+    by a token of the API server.
+    """
+
+    views: Sequence[str]
+    asked: Sequence[str] = ()
+    panels: Sequence[str] = ()
+    login: str = ""
+
+
+def assemble(offered: Offered) -> WebPage:
+    """Return the page of a console."""
+    own = files(__package__)
+    html = own.joinpath("page.html").read_text(encoding="utf-8")
+    attributes = {"views": offered.views, "asked": offered.asked, "panels": offered.panels, "login": (offered.login,)}
+    put_in = {name: " ".join(names) for name, names in attributes.items()}
+    put_in |= {name: own.joinpath(name).read_text(encoding="utf-8") for name in PARTS}
+    for name, text in put_in.items():
+        html = html.replace(f"/* {name} */", text, 1)
     return WebPage(html, _policy(html))
-
-
-@cache
-def _shared() -> dict[str, str]:
-    return {name: files(__package__).joinpath(name).read_text(encoding="utf-8") for name in SHARED}
 
 
 def _policy(page: str) -> str:
     script, style = (
-        " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(PART.format(tag), page, re.DOTALL))
+        " ".join(f"'sha256-{_hash(text)}'" for text in re.findall(TAGGED.format(tag), page, re.DOTALL))
         for tag in ("script", "style")
     )
     return (

@@ -13,7 +13,7 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kavka_operator.process.console.access import REMEMBERED_SECONDS, Door, RefusedError, Rights
 from kavka_operator.process.console.events import Shown, Streams, StreamTiming
-from kavka_operator.process.console.page import Console
+from kavka_operator.process.console.page import WHOLE, Console, Place
 from kavka_operator.process.http_server import Address, console, opened
 from kavka_operator.process.metrics import Figures
 from tests.support.servers import free_port
@@ -37,9 +37,9 @@ class Stage:
     client: TestClient[Any, Any] = field(init=False)
 
     @asynccontextmanager
-    async def stream(self, token: str = "admin") -> AsyncIterator[ClientResponse]:
+    async def stream(self, token: str = "admin", **place: str) -> AsyncIterator[ClientResponse]:
         headers = {"Authorization": f"Bearer {token}"} if token else {}
-        async with self.client.get("/events", headers=headers) as answer:
+        async with self.client.get("/events", headers=headers, params=place) as answer:
             yield answer
 
 
@@ -65,20 +65,21 @@ def play(
 
 
 async def heard(answer: ClientResponse) -> set[str]:
-    """The topics of the next event."""
+    """The names in the first table of the next event, of topics or clusters."""
     while not (line := await answer.content.readline()).startswith(b"data: "):
         assert line, "the stream has ended"
-    return {row["name"] for row in json.loads(line.removeprefix(b"data: "))["topics"]}
+    (sheet,) = json.loads(line.removeprefix(b"data: "))["sheets"]
+    return {row["key"] for row in sheet["rows"]}
 
 
 def test_what_changes_is_sent_and_what_is_the_same_is_not() -> None:
     async def scenario(stage: Stage) -> None:
-        async with stage.stream() as answer:
+        async with stage.stream(cluster="shop/main", view="topics") as answer:
             assert (answer.status, answer.content_type) == (200, "text/event-stream")
-            assert await heard(answer) == {"first"}
+            assert await heard(answer) == {"shop/first"}
             assert [await answer.content.readline() for _ in range(3)] == [b"\n", b": the same\n", b"\n"]
             stage.documents.append(in_namespace("Topic", "second", "shop"))
-            assert await heard(answer) == {"first", "second"}
+            assert await heard(answer) == {"shop/first", "shop/second"}
 
     play(scenario, replace(QUICK, heartbeat_seconds=0.02))
 
@@ -87,7 +88,9 @@ def test_each_is_sent_what_it_may_list_and_others_nothing() -> None:
     async def scenario(stage: Stage) -> None:
         stage.documents.append(in_namespace("Topic", "vault", "bank"))
         async with stage.stream("seller") as answer:
-            assert await heard(answer) == {"first"}
+            assert await heard(answer) == {"shop/main"}
+        async with stage.stream("seller", cluster="bank/main", view="topics") as answer:
+            assert b"isGone" in await answer.content.readline()
         for token in ("", "forged"):
             async with stage.stream(token) as answer:
                 assert (answer.status, b"vault" in await answer.read()) == (401, False)
@@ -99,10 +102,10 @@ def test_a_right_that_is_taken_away_ends_the_stream() -> None:
     async def scenario(stage: Stage) -> None:
         stage.documents.append(in_namespace("Topic", "vault", "bank"))
         async with stage.stream() as answer:
-            assert await heard(answer) == {"first", "vault"}
+            assert await heard(answer) == {"shop/main", "bank/main"}
             stage.reviews.allowed["admin"] = {*SHOP}
             stage.now += REMEMBERED_SECONDS
-            assert await heard(answer) == {"first"}
+            assert await heard(answer) == {"shop/main"}
             del stage.reviews.allowed["admin"]
             stage.now += REMEMBERED_SECONDS
             stage.documents.append(in_namespace("Topic", "later", "shop"))
@@ -144,7 +147,7 @@ def test_a_page_that_reads_nothing_is_let_go() -> None:
     class Growing(Console):
         """Has something else to show at each look."""
 
-        async def overview(self, rights: Rights | None) -> Shown:
+        async def overview(self, rights: Rights | None, place: Place = WHOLE) -> Shown:
             nonlocal count
             count += 1
             return Shown("now", b'{"count": %d, "rest": "%s"}' % (count, b"x" * 2**20))

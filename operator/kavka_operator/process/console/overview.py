@@ -14,11 +14,11 @@ from kavka_operator.api.audit import ANSWERS_MAX
 from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey, cluster_of, key_of_document
 
-CLUSTERS_MAX = 20
+CLUSTERS_MAX = 100
 NODES_MAX = 200
 """Of a cluster."""
-TOPICS_MAX = 50
-QUOTAS_MAX = 50
+TOPICS_MAX = 500
+QUOTAS_MAX = 500
 LINES_MAX = 10
 """Of what a roll waits for, and of what will be unavailable meanwhile."""
 WORDS_LENGTH_MAX = 500

@@ -1,8 +1,8 @@
-"""The console's answers: the page, which is one file; what it shows, as events while it is open; the same once.
+"""The console's answers: the page of `kavka console`; what a place on it shows, as events; all that it shows, once.
 
 The page may run its own script and style, known by their hashes, and ask this port; nothing else is let in, whatever a
-name or a message of a resource holds. The overview is made in a thread, and once a second at most for all who may see
-the same, however many look.
+name or a message of a resource holds. What a place shows is made in a thread, and once a second at most for all who may
+see the same, however many look.
 
 It is never open. At an address of the pod itself it answers requests that name that address, which a port-forward
 brings: the API server has let those in. At any other address a visitor brings a token of the API server.
@@ -14,12 +14,12 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
-from importlib.resources import files
 from ipaddress import ip_address
+from typing import Any
 
 from aiohttp import web
 
@@ -27,21 +27,28 @@ from kavka_operator.platform.kubernetes.live.resource_cache import key_of_docume
 from kavka_operator.process.console.access import Door, RefusedError, Rights
 from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send
 from kavka_operator.process.console.overview import overview
+from kavka_operator.process.console.views import VIEWS, view_document
 from kavka_operator.process.metrics import Figures
-from kavka_operator.web_page.assembly import HEADERS, WebPage, assemble
+from kavka_operator.web_page.assembly import HEADERS, Offered, WebPage, assemble
 
 FRESH_SECONDS = 1.0
 MADE_APART = 10.0
 """Seconds for which an overview is shown, for each second that it took: one of very many resources takes a while."""
-OVERVIEWS_MAX = 16
-"""Kept for visitors with different rights; each may be a hundred kilobytes."""
+KEPT_BYTES_MAX = 16 * 1024 * 1024
+"""Of what was made, for places and visitors with different rights."""
 PAGE, EVENTS, DATA = "/", "/events", "/console.json"
 
 
+Place = tuple[str | None, str]
+"""A cluster, or none for all of them, and a view."""
+WHOLE: Place = (None, DATA)
+"""Stands for the overview of everything, which is no place on the page."""
+
+
 @cache
-def source() -> WebPage:
+def source(*, asks_for_token: bool) -> WebPage:
     """The page as it is sent."""
-    return assemble(files(__package__).joinpath("page.html").read_text(encoding="utf-8"))
+    return assemble(Offered(tuple(VIEWS), login="token" if asks_for_token else ""))
 
 
 @dataclass(slots=True)
@@ -57,7 +64,7 @@ class Console:
     timing: StreamTiming = TIMING
     fresh_seconds: float = FRESH_SECONDS
     made_apart: float = MADE_APART
-    _made: OrderedDict[Rights | None, tuple[float, Shown]] = field(default_factory=OrderedDict)
+    _made: OrderedDict[tuple[Rights | None, Place], tuple[float, Shown]] = field(default_factory=OrderedDict)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def routes(self) -> list[web.RouteDef]:
@@ -67,29 +74,30 @@ class Console:
     async def _page(self, request: web.Request) -> web.Response:
         if self.door is None and (words := foreign_host(request.host)):
             return _refused(403, words)
-        page = source()
+        page = source(asks_for_token=self.door is not None)
         return web.Response(text=page.text, content_type="text/html", charset="utf-8", headers=page.headers)
 
     async def _data(self, request: web.Request) -> web.Response:
         try:
-            shown = await self._shown(request)
+            shown = await self._shown(request, WHOLE)
         except RefusedError as error:
             return _refused(error.status, str(error))
         return web.Response(body=shown.body, content_type="application/json", charset="utf-8", headers=HEADERS)
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
-        """Send the overview as events. The rights are asked for at each look, so that one taken away ends them."""
+        """Send a place as events. The rights are asked for at each look, so that one taken away ends them."""
+        place = request.query.get("cluster"), request.query.get("view", "")
         visitor = hashlib.sha256(request.headers.get("Authorization", "").encode()).digest()
         try:
             await self._rights(request)
             with self.streams.place(visitor, is_of_all=self.door is None):
-                return await send(request, partial(self._shown, request), self.timing)
+                return await send(request, partial(self._shown, request, place), self.timing)
         except RefusedError as error:
             return _refused(error.status, str(error))
 
-    async def _shown(self, request: web.Request) -> Shown:
-        """The overview for who asks. Raises RefusedError."""
-        return await self.overview(await self._rights(request))
+    async def _shown(self, request: web.Request, place: Place) -> Shown:
+        """The place for the visitor that asks. Raises RefusedError."""
+        return await self.overview(await self._rights(request), place)
 
     async def _rights(self, request: web.Request) -> Rights | None:
         """The rights of who asks; None where the API server has let all in. Raises RefusedError."""
@@ -103,27 +111,41 @@ class Console:
     def _namespaces(self) -> set[str]:
         return {str(key_of_document(document)[1]) for document in self.figures.documents()}
 
-    async def overview(self, rights: Rights | None) -> Shown:
-        """The overview for those with these rights, made again once it is old."""
+    async def overview(self, rights: Rights | None, place: Place = WHOLE) -> Shown:
+        """The place for those with these rights, made again once it is old."""
+        kept = rights, place
         async with self._lock:
-            fresh_until, known = self._made.get(rights, (-math.inf, None))
+            fresh_until, known = self._made.get(kept, (-math.inf, None))
             if (began := self.clock()) < fresh_until and known is not None:
                 return known
-            made = await asyncio.to_thread(self._made_now, rights)
+            made = await asyncio.to_thread(self._made_now, rights, place)
             ended = self.clock()
-            self._made[rights] = ended + max(self.fresh_seconds, self.made_apart * (ended - began)), made
-            self._made.move_to_end(rights)
-            while len(self._made) > OVERVIEWS_MAX:
+            self._made[kept] = ended + max(self.fresh_seconds, self.made_apart * (ended - began)), made
+            self._made.move_to_end(kept)
+            while len(self._made) > 1 and sum(len(each.rest) for _, each in self._made.values()) > KEPT_BYTES_MAX:
                 self._made.popitem(last=False)
             return made
 
-    def _made_now(self, rights: Rights | None) -> Shown:
+    def _made_now(self, rights: Rights | None, place: Place) -> Shown:
         figures = self.figures
         at = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         about = {"isActive": figures.is_active, "isListed": bool(figures.listed_at)}
         documents = figures.documents()
         shown = documents if rights is None else rights.shown(documents)
-        return Shown(at, json.dumps({**about, **overview(shown)}, allow_nan=False).encode())
+        found = overview(shown) if place == WHOLE else self._placed(shown, *place)
+        return Shown(at, json.dumps({**about, **found}, allow_nan=False).encode())
+
+    def _placed(self, shown: Iterable[Mapping[str, Any]], cluster: str | None, view: str) -> dict[str, Any]:
+        about = {"view": view, "trouble": "", "notice": self._notice()}
+        try:
+            return {**about, **view_document(shown, cluster, view)}
+        except LookupError:
+            return {**about, "isGone": True}
+
+    def _notice(self) -> str:
+        if not self.figures.is_active:
+            return "Another process acts; this one waits and sees nothing."
+        return "" if self.figures.listed_at else "The resources are not listed yet."
 
 
 def foreign_host(host: str) -> str:

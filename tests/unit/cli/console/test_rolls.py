@@ -6,7 +6,7 @@ from typing import Any
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import RolloutStatus
 from kavka_operator.api.stored_resources import resource_from
-from kavka_top.console.rolls import roll_view, unknown_roll
+from kavka_operator.web_page.rolls import roll_view, unknown_roll
 
 SINCE = datetime(2026, 11, 29, 22, 0, tzinfo=UTC)
 

@@ -6,8 +6,8 @@ from hypothesis import strategies as st
 from rich.cells import cell_len
 
 from kavka_operator.domain import units
+from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Order, Row, Sheet, arranged
 from kavka_top.drawing import body, details, head, text_of, widths_of
-from kavka_top.sheet import UNTOLD, Cell, Column, Order, Row, Sheet, arranged
 
 SHEET = Sheet(
     "things",

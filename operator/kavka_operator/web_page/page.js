@@ -1,7 +1,39 @@
-const PAGE_ROWS = 50, RETRY_MS = 5000, TABLES_MAX = 200;
-const VIEWS = [["topics", "Topics"], ["groups", "Groups"], ["shares", "Share groups"], ["clients", "Clients"], ["quotas", "Quotas"],
+const by = id => document.getElementById(id);
+
+function make(tag, attributes, ...children) {
+  const made = document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes || {})) made.setAttribute(name, value);
+  for (const child of children) if (child !== null && child !== "") made.append(child);
+  return made;
+}
+
+const MARKS = {good: "\u2713 ", warn: "\u25cb ", bad: "\u2717 ", dim: "\u2013 "};
+
+function mark(word, tone) {
+  return make("span", {class: "mark " + tone}, MARKS[tone] + word);
+}
+
+function many(count, noun) { return count + " " + noun + (count === 1 ? "" : "s"); }
+
+function numbers(pairs) {
+  const list = make("dl", {class: "numbers"});
+  for (const [name, value, tone] of pairs) {
+    list.append(make("div", {}, make("dt", {}, name), make("dd", tone ? {class: tone} : {}, String(value))));
+  }
+  return list;
+}
+
+function say(words, tone) {
+  const state = by("state");
+  if (state.textContent !== words) { state.textContent = words; state.className = tone; }
+}
+
+const PAGE_ROWS = 50, RETRY_MS = 2000, LATE_MS = 15000, TABLES_MAX = 200;
+const TITLES = [["topics", "Topics"], ["groups", "Groups"], ["shares", "Share groups"], ["clients", "Clients"], ["quotas", "Quotas"],
   ["nodes", "Nodes"], ["transactions", "Transactions"], ["access", "Users & ACLs"], ["roll", "Roll"], ["audit", "Audit"]];
-const ASKED = {access: "access", audit: "audit"};  // views that are asked for by themselves, and are not live
+/** What this console has: names of views, of those that are asked for by themselves and are not live, of those whose items have more. */
+const told = name => new Set(document.body.dataset[name].split(" "));
+const VIEWS = TITLES.filter(([view]) => told("views").has(view)), ASKED = told("asked"), PANELS = told("panels");
 const STATE_MS = 1000, STATES_MAX = 60;
 const ENDED = {
   count: "as many as were asked for", end: "there are no more",
@@ -9,7 +41,7 @@ const ENDED = {
   bytes: "the search has ended at its bound of bytes, and there may be more",
   seconds: "the search has ended at its bound of time, and there may be more",
 };
-let place = null, source = null, parts = new Map(), pending = null, isPaused = false, lastAt = 0, panel = null;
+let place = null, stream = null, bearer = "", parts = new Map(), pending = null, isPaused = false, lastAt = 0, panel = null;
 const orders = new Map();
 
 function svg(tag, attributes) {
@@ -565,11 +597,11 @@ function drawPlace() {
     : VIEWS.find(([view]) => view === place.view)?.[1] || place.view;
   document.title = (place.cluster === null ? "" : title + " \u00b7 " + place.cluster + " \u00b7 ") + "Kavka";
   parts = new Map();
-  panel = place.item === null ? null : place.view === "topics" ? new Records() : place.view === "clients" ? new Explanation()
+  panel = place.item === null || !PANELS.has(place.view) ? null : place.view === "topics" ? new Records() : place.view === "clients" ? new Explanation()
     : place.view === "quotas" ? new QuotaEditor() : null;
   by("main").replaceChildren(make("h2", {id: "title", tabindex: "-1", class: place.item === null ? "unseen" : ""}, title), make("div", {class: "facts", id: "facts"}),
     make("div", {id: "sheets"}, make("p", {class: "empty"}, "Asking the cluster\u2026")), make("div", {id: "untold", class: "note"}));
-  if (place.cluster !== null && place.view === "quotas" && place.item === null) {
+  if (place.cluster !== null && place.view === "quotas" && place.item === null && PANELS.has("quotas")) {
     by("sheets").after(make("p", {}, make("a", {id: "new-quota", href: hash(place.cluster, "quotas", "new")}, "A new quota")));
   }
   if (panel) by("sheets")[place.view === "topics" ? "before" : "after"](panel.section);
@@ -611,29 +643,81 @@ function take(shown) {
   if (shown.trouble) say("does not answer: " + shown.trouble + (lastAt ? " Shown is what was at " + clock(lastAt) + "." : ""), "bad");
   else if (shown.isAwaited) say("asking the cluster", "dim");
   else if (isPaused) say("paused at " + clock(lastAt), "warn");
+  else if (shown.notice) say(shown.notice, "warn");
   else { lastAt = Date.now(); say("live", "dim live"); }
   if (isPaused) pending = shown;
   else draw(shown);
 }
 
-function listen() {
-  if (source) source.close();
-  source = null;
-  if (place.view in ASKED || document.hidden) return;
-  const mine = source = new EventSource("events?" + query({cluster: place.cluster, view: place.view, item: place.item}));
-  mine.addEventListener("shown", event => { if (mine === source) take(JSON.parse(event.data)); });
-  mine.addEventListener("error", () => {
-    if (mine !== source) return;
-    say("The console does not answer: it has ended, or too many pages are open. Shown is what was at " + clock(lastAt) + ".", "bad");
-    if (mine.readyState === EventSource.CLOSED) setTimeout(() => { if (mine === source) listen(); }, RETRY_MS);
-  });
+/** Show what the console sends of this place, until another one is shown. EventSource would send no token. */
+async function listen() {
+  stop();
+  if (ASKED.has(place.view) || document.hidden || !by("login").hidden) return;
+  const mine = stream = new AbortController();
+  const address = "events?" + query({cluster: place.cluster, view: place.view, item: place.item});
+  for (;;) {
+    try {
+      await follow(address, mine);
+    } catch (error) {
+      if (mine !== stream) return;
+      say("The console does not answer: " + error.message.trim() + ". Shown is what was at " + clock(lastAt) + ".", "bad");
+    }
+    await new Promise(woken => setTimeout(woken, RETRY_MS));
+    if (mine !== stream) return;
+  }
+}
+
+function stop() {
+  const last = stream;
+  stream = null;
+  if (last) last.abort();
+}
+
+/** Take events until they end, or do not come in time. */
+async function follow(address, mine) {
+  let late = 0;
+  const abort = new AbortController(), wait = () => { clearTimeout(late); late = setTimeout(() => abort.abort(new Error("nothing came for " + LATE_MS / 1000 + " s")), LATE_MS); };
+  mine.signal.addEventListener("abort", () => abort.abort());
+  wait();
+  try {
+    const answer = await fetch(address, {cache: "no-store", headers: bearer ? {Authorization: "Bearer " + bearer} : {}, signal: abort.signal});
+    if (document.body.dataset.login && [401, 403].includes(answer.status)) return askWho(await answer.text());
+    if (!answer.ok) throw new Error(await answer.text());
+    const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
+    let rest = "";
+    for (;;) {
+      const {done, value} = await reader.read();
+      if (done) return;
+      wait();
+      const events = (rest + value).split("\n\n");
+      rest = events.pop();
+      const data = events.flatMap(event => event.split("\n")).filter(line => line.startsWith("data: "));
+      if (mine !== stream) return;
+      if (data.length) take(JSON.parse(data[data.length - 1].slice(6)));
+    }
+  } finally {
+    clearTimeout(late);
+    abort.abort();
+  }
+}
+
+/** Ask for a token; what another one was shown is gone. */
+function askWho(words) {
+  stop();
+  by("login-said").textContent = bearer ? words : "";
+  bearer = "";
+  drawPlace();
+  by("sheets").replaceChildren();
+  say("a token is needed", "dim");
+  by("login").hidden = false;
+  by("token").focus();
 }
 
 async function readAsked() {
   const mine = place;
   say("asking", "dim");
   try {
-    const answer = await fetch(ASKED[place.view] + "?" + query({cluster: place.cluster, item: place.item}));
+    const answer = await fetch(place.view + "?" + query({cluster: place.cluster, item: place.item}));
     if (!answer.ok) throw new Error(await answer.text());
     const shown = await answer.json();
     if (mine !== place) return;
@@ -655,7 +739,7 @@ function go() {
   setPaused(false);
   drawPlace();
   listen();
-  if (place.view in ASKED) readAsked();
+  if (ASKED.has(place.view)) readAsked();
   if (!isFirst) by("title").focus({preventScroll: true});
   scrollTo(0, 0);
 }
@@ -663,7 +747,7 @@ function go() {
 function setPaused(paused) {
   isPaused = paused;
   by("pause").setAttribute("aria-pressed", String(paused));
-  by("pause").hidden = place.view in ASKED;
+  by("pause").hidden = ASKED.has(place.view);
   if (paused) say("paused at " + clock(lastAt), "warn");
   else if (pending) { const shown = pending; pending = null; take(shown); }
 }
@@ -694,12 +778,19 @@ function takeToken() {
   history.replaceState(null, "", location.pathname + "#/");
 }
 
+by("login-form").addEventListener("submit", event => {
+  event.preventDefault();
+  bearer = by("token").value.trim();
+  by("token").value = "";
+  by("login").hidden = true;
+  listen();
+});
 by("skip").addEventListener("click", () => by("main").focus());
 by("pause").addEventListener("click", () => setPaused(!isPaused));
 by("help").addEventListener("click", () => by("keys").showModal());
 by("keys-close").addEventListener("click", () => by("keys").close());
 addEventListener("keydown", press);
 addEventListener("hashchange", () => { takeToken(); go(); });
-document.addEventListener("visibilitychange", () => { if (!document.hidden) { listen(); if (place.view in ASKED) readAsked(); } else if (source) { source.close(); source = null; } });
+document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else { listen(); if (ASKED.has(place.view)) readAsked(); } });
 takeToken();
 go();

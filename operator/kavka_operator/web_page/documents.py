@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 from kavka_operator.domain import units
-from kavka_top.sheet import SOON, UNTOLD, Cell, Column, Order, Row, Sheet, Tone, arranged
+from kavka_operator.web_page.sheet import SOON, UNTOLD, Cell, Column, Order, Row, Sheet, Tone, arranged
 
 ROWS_MAX: Final = 5_000
 TEXT_CHARACTERS_MAX: Final = 400

@@ -9,9 +9,9 @@ from typing import Final
 from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.api.cluster_status import NodeStatus, RolloutStatus
 from kavka_operator.domain import units
-from kavka_top.console.documents import Document, facts, sheet_document
-from kavka_top.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.views import cells
+from kavka_operator.web_page import cells
+from kavka_operator.web_page.documents import Document, facts, sheet_document
+from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
 
 UNKNOWN: Final = "unknown"
 NOT_OURS: Final = (
@@ -40,16 +40,21 @@ def unknown_roll() -> Document:
 
 def roll_view(cluster: KafkaCluster, *, is_running: bool) -> Document:
     """Return the view of a cluster's roll; where it does not run, its status is old."""
-    roll, status = cluster.status.roll, cluster.status
+    roll = cluster.status.roll
     waits = _waits(cluster, roll)
     nothing = "" if waits else "It waits for nothing."
     note = nothing if is_running else "The cluster does not run; this is what was seen last."
     sheets = [sheet_document(_lines("waits", WAITS, waits, note), "What it waits for")]
     if roll is not None and roll.at_risk:
         sheets.append(sheet_document(_lines("risks", RISKS, list(roll.at_risk)), "Partitions at risk"))
-    rows = tuple(_node_row(node, roll) for node in status.nodes)
-    sheets.append(sheet_document(Sheet("nodes-of-roll", NODES, rows, 0), "Nodes"))
+    sheets.append(sheet_document(nodes_sheet(cluster), "Nodes"))
     return {"facts": _facts(cluster, roll), "sheets": sheets, "untold": [], "roll": _progress(roll)}
+
+
+def nodes_sheet(cluster: KafkaCluster) -> Sheet:
+    """The sheet of a cluster's nodes."""
+    rows = tuple(_node_row(node, cluster.status.roll) for node in cluster.status.nodes)
+    return Sheet("nodes-of-roll", NODES, rows, 0)
 
 
 def _facts(cluster: KafkaCluster, roll: RolloutStatus | None) -> list[Document]:

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from kavka_operator.domain import units
-from kavka_top.sheet import SOON, UNTOLD, Cell, Tone
+from kavka_operator.web_page.sheet import SOON, UNTOLD, Cell, Tone
 
 NEAR = 0.8
 AT = 0.995
