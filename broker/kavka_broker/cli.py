@@ -91,6 +91,7 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
     from kavka_broker.controller.first_users import first_users
     from kavka_broker.controller.format import (
         FormatError,
+        FormatOptions,
         Voters,
         format_directory,
         parse_directory_ids,
@@ -106,16 +107,15 @@ def format_directories(config: BrokerConfig, options: argparse.Namespace) -> int
             RealDisk(),
             config,
             options.cluster_id,
+            FormatOptions(
+                Voters(options.standalone, initial, options.no_initial_controllers),
+                options.ignore_formatted,
+                parse_directory_ids(options.directory_id),
+                [*options.formatted_before, *filter(None, os.environ.get(FORMATTED_BEFORE, "").split(","))],
+                first_users(options.add_scram, os.urandom),
+            ),
             now_ms=SystemClock().now_ms(),
             random_bytes=os.urandom,
-            ignore_formatted=options.ignore_formatted,
-            voters=Voters(options.standalone, initial, options.no_initial_controllers),
-            directory_ids=parse_directory_ids(options.directory_id),
-            formatted_before=[
-                *options.formatted_before,
-                *filter(None, os.environ.get(FORMATTED_BEFORE, "").split(",")),
-            ],
-            credentials=first_users(options.add_scram, os.urandom),
         )
     except FormatError as error:
         fail(str(error))

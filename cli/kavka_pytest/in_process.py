@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Final, NoReturn
 from uuid import uuid4
 
-from kavka_broker.controller.format import FormatError, format_directory
+from kavka_broker.controller.format import FormatError, FormatOptions, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.metadata.image.leader_hint import leader_of
@@ -187,7 +187,12 @@ class KafkaInProcess(Kafka):
         config = BrokerConfig.parse({**SETTINGS, **places, **self._settings})
         now_ms = SystemClock().now_ms()
         format_directory(
-            RealDisk(), config, self._cluster_id, now_ms=now_ms, random_bytes=os.urandom, ignore_formatted=True
+            RealDisk(),
+            config,
+            self._cluster_id,
+            FormatOptions(ignore_formatted=True),
+            now_ms=now_ms,
+            random_bytes=os.urandom,
         )
         server = self._server = Server(config, self._break, replace(REAL, disk=self._disk))
         await server.start()

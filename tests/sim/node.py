@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from itertools import count
 from typing import Any, NoReturn
 
-from kavka_broker.controller.format import Voters, format_directory
+from kavka_broker.controller.format import FormatOptions, Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
@@ -205,7 +205,9 @@ class Node:
 
     def format(self, voters: Voters) -> None:
         now_ms, random_bytes = self.clock.now_ms(), self.random.randbytes
-        format_directory(self.disk, self.config, CLUSTER_ID, now_ms=now_ms, random_bytes=random_bytes, voters=voters)
+        format_directory(
+            self.disk, self.config, CLUSTER_ID, FormatOptions(voters), now_ms=now_ms, random_bytes=random_bytes
+        )
 
     @property
     def as_voter(self) -> Voter:

@@ -8,7 +8,7 @@ from pathlib import Path
 from struct import pack
 from typing import Any, NoReturn, TypeVar
 
-from kavka_broker.controller.format import AS_CONFIGURED, Voters, format_directory
+from kavka_broker.controller.format import AS_CONFIGURED, FormatOptions, Voters, format_directory
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.decide.topics import CreateTopic, Defaults, create_topics
 from kavka_broker.protocol.codec import decode, encode
@@ -135,10 +135,9 @@ async def running(
         RealDisk(),
         config,
         CLUSTER_ID,
+        FormatOptions(voters, ignore_formatted=True),
         now_ms=NOW_MS,
         random_bytes=os.urandom,
-        ignore_formatted=True,
-        voters=voters,
     )
     server = Server(config, crash, world)
     await server.start()

@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from kavka_broker.controller.controller import REPLAYED_MAX, Controller
-from kavka_broker.controller.format import Voters, format_directory, parse_voters
+from kavka_broker.controller.format import FormatOptions, Voters, format_directory, parse_voters
 from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_generator import HISTORY_BYTES_MAX
@@ -97,7 +97,7 @@ class Node:
 
     def format(self, voters: Voters, cluster_id: str = CLUSTER_ID) -> None:
         draw = self._drawn.randbytes
-        format_directory(self.disk, self.config, cluster_id, now_ms=EPOCH_MS, random_bytes=draw, voters=voters)
+        format_directory(self.disk, self.config, cluster_id, FormatOptions(voters), now_ms=EPOCH_MS, random_bytes=draw)
 
     def start(self) -> None:
         """Open and start in a process of its own; does not wait."""

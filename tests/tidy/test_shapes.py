@@ -31,7 +31,6 @@ LARGE_CLASSES: Final = {
 LONG_SIGNATURES: Final = {
     "durability.py::Durability.__init__": 8,
     "impact.py::forecast": 8,
-    "format.py::format_directory": 10,
     "listener.py::Listener.__init__": 9,
     "log.py::Log.__init__": 11,
     "node.py::RaftNode.__init__": 8,

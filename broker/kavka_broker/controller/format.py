@@ -21,7 +21,7 @@ for them.
 """
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from kavka_broker.controller.snapshot_files import BOOTSTRAP, GENESIS, build, file_name
@@ -63,7 +63,24 @@ class Voters:
 
 
 AS_CONFIGURED: Final = Voters()
-NO_IDS: Final[Mapping[str, bytes]] = {}
+
+
+@dataclass(frozen=True, slots=True)
+class FormatOptions:
+    """The options of `format`: who votes, and what is known of the directories before.
+
+    `directory_ids` are given to new directories; the others' are drawn. Those `formatted_before` may not be new.
+    `credentials` are the records of the first users (`first_users`).
+    """
+
+    voters: Voters = AS_CONFIGURED
+    ignore_formatted: bool = False
+    directory_ids: Mapping[str, bytes] = field(default_factory=dict)
+    formatted_before: Collection[str] = ()
+    credentials: Sequence[Message] = ()
+
+
+PLAIN: Final = FormatOptions()
 
 
 def parse_voters(text: str, listener: str) -> tuple[Voter, ...]:
@@ -122,33 +139,25 @@ def format_directory(
     disk: Disk,
     config: BrokerConfig,
     cluster_id: str,
+    options: FormatOptions = PLAIN,
     *,
     now_ms: int,
     random_bytes: Callable[[int], bytes],
-    ignore_formatted: bool = False,
-    voters: Voters = AS_CONFIGURED,
-    directory_ids: Mapping[str, bytes] = NO_IDS,
-    formatted_before: Collection[str] = (),
-    credentials: Sequence[Message] = (),
 ) -> Formatted:
-    """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be.
-
-    `directory_ids` are given to new directories; the others' are drawn. Those `formatted_before` may not be new.
-    `credentials` are the records of the first
-    users (`first_users`).
-    """
+    """Format every log directory of a configuration. Raises FormatError, and writes nothing, if one cannot be."""
+    voters, directory_ids = options.voters, options.directory_ids
     _check_voters(config, voters)
     directories = list(dict.fromkeys([config.metadata_log_dir, *config.log_dirs]))
     _check_ids(config, voters, directories, directory_ids)
     taken = [directory for directory in directories if disk.exists(f"{directory}/{META_PROPERTIES}")]
-    _check_taken(disk, config, cluster_id, taken, ignore_formatted=ignore_formatted)
+    _check_taken(disk, config, cluster_id, taken, ignore_formatted=options.ignore_formatted)
     _check_replaced(disk, taken, directory_ids)
-    _check_emptied(directories, taken, formatted_before)
+    _check_emptied(directories, taken, options.formatted_before)
     new = [directory for directory in directories if directory not in taken]
     for directory in new:
         directory_id = directory_ids.get(directory) or random_uuid(random_bytes)
         disk.make_directory(directory)
-        disk.write_file(f"{directory}/{BOOTSTRAP}", bootstrap_snapshot(now_ms, credentials))
+        disk.write_file(f"{directory}/{BOOTSTRAP}", bootstrap_snapshot(now_ms, options.credentials))
         if directory == config.metadata_log_dir:
             directory_id = _given_directory(config, voters) or directory_id
             _write_voters(disk, directory, first_voters(config, voters, directory_id), now_ms)

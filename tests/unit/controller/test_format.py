@@ -7,6 +7,7 @@ import pytest
 from kavka_broker.controller.format import (
     AS_CONFIGURED,
     FormatError,
+    FormatOptions,
     Formatted,
     Voters,
     format_directory,
@@ -39,12 +40,9 @@ def form(
         machine.disk,
         machine.config,
         cluster_id,
+        FormatOptions(voters, ignore_formatted, parse_directory_ids(directory_ids), formatted_before),
         now_ms=START_MS,
         random_bytes=machine.random_bytes,
-        ignore_formatted=ignore_formatted,
-        voters=voters,
-        directory_ids=parse_directory_ids(directory_ids),
-        formatted_before=formatted_before,
     )
 
 
