@@ -11,7 +11,6 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.web_page.sheet import Order, Sheet
 from kavka_top import drawing, header
 from kavka_top.background import aside
 from kavka_top.colours import BACKGROUND, BAND, style_of

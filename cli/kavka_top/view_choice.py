@@ -3,8 +3,8 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kavka_operator.web_page.sheet import Order, Sheet
 from kavka_top.model import History
-from kavka_top.sheet import Order, Sheet
 from kavka_top.views import VIEWS, View
 
 
