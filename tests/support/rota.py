@@ -68,7 +68,7 @@ SECONDS: Final[Mapping[str, int]] = {
     "tests/conformance/kafka_own/test_kafka_own.py::test_metadata": 50,
     "tests/conformance/kafka_own/test_kafka_own.py::test_migration": 61,
     "tests/conformance/kafka_own/test_kafka_own.py::test_new_groups": 110,
-    "tests/conformance/kafka_own/test_kafka_own.py::test_offsets": 80,
+    "tests/conformance/kafka_own/test_kafka_own.py::test_offsets": 110,
     "tests/conformance/kafka_own/test_kafka_own.py::test_plain_consumers": 90,
     "tests/conformance/kafka_own/test_kafka_own.py::test_producers": 40,
     "tests/conformance/kafka_own/test_kafka_own.py::test_rights": 17,

@@ -196,7 +196,10 @@ STORIES: Final[Mapping[str, tuple[OwnTests, ...]]] = {
         OwnTests(f"{TOOLS}.consumer.group.DeleteOffsetsConsumerGroupCommandIntegrationTest", 9),
         OwnTests(f"{TOOLS}.consumer.group.ListConsumerGroupTest", 7),
     ),
-    "offsets": (OwnTests(f"{TOOLS}.consumer.group.ResetConsumerGroupOffsetTest", 28),),
+    "offsets": (
+        OwnTests(f"{CLIENTS}.admin.ListOffsetsIntegrationTest", 7),
+        OwnTests(f"{TOOLS}.consumer.group.ResetConsumerGroupOffsetTest", 28),
+    ),
     "rights": (
         OwnTests(f"{CLIENTS}.consumer.SaslPlainPlaintextConsumerTest", 6),
         OwnTests(f"{TOOLS}.AclCommandTest", 21),

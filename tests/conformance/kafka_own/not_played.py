@@ -18,7 +18,6 @@ NOT_PLAYED: Final = (
     f"{CLIENTS}.ClientRebootstrapTest",
     f"{CLIENTS}.MetadataVersionIntegrationTest",
     f"{CLIENTS}.admin.DeleteTopicTest",
-    f"{CLIENTS}.admin.ListOffsetsIntegrationTest",
     f"{CLIENTS}.consumer.ConsumerBounceTest",
     f"{CLIENTS}.consumer.ConsumerIntegrationTest",
     f"{CLIENTS}.consumer.ShareConsumerTest",
