@@ -305,3 +305,32 @@ def test_the_page_that_has_no_place_and_one_that_waits_say_so() -> None:
     assert asyncio.run(ask(active))["notice"] == ""
     assert "Another process acts" in asyncio.run(ask(Figures(documents=lambda: documents)))["notice"]
     assert "not listed yet" in asyncio.run(ask(Figures(is_active=True)))["notice"]
+
+
+def test_places_that_are_none_are_made_once_and_kept_as_one() -> None:
+    looked = list[int]()
+
+    def documents() -> list[dict[str, Any]]:
+        looked.append(1)
+        return [document("Topic", "t", {})]
+
+    async def ask() -> None:
+        shown = pages.Console(Figures(is_active=True, listed_at=1.0, documents=documents), lambda: 100.0)
+        for number in range(200):
+            made = await shown.overview(None, (f"shop/none-{number}", "topics"))
+            assert b'"isGone": true' in made.rest
+        assert len(looked) == 2, "for the names of clusters, and for no place"
+        assert b'"isGone"' not in (await shown.overview(None, ("shop/main", "topics"))).rest
+
+    asyncio.run(ask())
+
+
+def test_a_view_that_is_none_and_a_long_name_lead_nowhere() -> None:
+    async def ask() -> None:
+        figures = Figures(is_active=True, listed_at=1.0, documents=lambda: [document("Topic", "t", {})])
+        async with TestClient(TestServer(console(pages.Console(figures)), handler_cancellation=True)) as client:
+            for query in ({"cluster": "shop/main", "view": "x" * 5000}, {"cluster": "y" * 5000, "view": "topics"}):
+                async with client.get("/events", params=query) as answer:
+                    assert b'"isGone": true' in await answer.content.readline()
+
+    asyncio.run(ask())

@@ -23,7 +23,7 @@ from typing import Any
 
 from aiohttp import web
 
-from kavka_operator.platform.kubernetes.live.resource_cache import key_of_document
+from kavka_operator.platform.kubernetes.live.resource_cache import cluster_of, key_of_document
 from kavka_operator.process.console.access import Door, RefusedError, Rights
 from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send
 from kavka_operator.process.console.overview import overview
@@ -34,13 +34,17 @@ from kavka_operator.web_page.assembly import HEADERS, Offered, WebPage, assemble
 FRESH_SECONDS = 1.0
 MADE_APART = 10.0
 """Seconds for which an overview is shown, for each second that it took: one of very many resources takes a while."""
-KEPT_BYTES_MAX = 16 * 1024 * 1024
-"""Of what was made, for places and visitors with different rights."""
+PLACES_MAX = 16
+"""Of which what was made is kept, for visitors with different rights; each may be half a megabyte."""
 PAGE, EVENTS, DATA = "/", "/events", "/console.json"
 
 
 Place = tuple[str | None, str]
 """A cluster, or none for all of them, and a view."""
+CLUSTERS: Place = (None, "")
+NOWHERE: Place = ("", "")
+CLUSTER_LENGTH_MAX = 63 + 1 + 253
+"""Of a namespace, a slash and a name."""
 WHOLE: Place = (None, DATA)
 """Stands for the overview of everything, which is no place on the page."""
 
@@ -65,6 +69,7 @@ class Console:
     fresh_seconds: float = FRESH_SECONDS
     made_apart: float = MADE_APART
     _made: OrderedDict[tuple[Rights | None, Place], tuple[float, Shown]] = field(default_factory=OrderedDict)
+    _named: tuple[float, frozenset[str]] = (-math.inf, frozenset())
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def routes(self) -> list[web.RouteDef]:
@@ -86,7 +91,7 @@ class Console:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send a place as events. The rights are asked for at each look, so that one taken away ends them."""
-        place = request.query.get("cluster"), request.query.get("view", "")
+        place = _place_of(request)
         visitor = hashlib.sha256(request.headers.get("Authorization", "").encode()).digest()
         try:
             await self._rights(request)
@@ -113,8 +118,10 @@ class Console:
 
     async def overview(self, rights: Rights | None, place: Place = WHOLE) -> Shown:
         """The place for those with these rights, made again once it is old."""
-        kept = rights, place
         async with self._lock:
+            if place[0] is not None and place[0] not in await self._clusters():
+                place = NOWHERE  # a visitor may name very many that are none
+            kept = rights, place
             fresh_until, known = self._made.get(kept, (-math.inf, None))
             if (began := self.clock()) < fresh_until and known is not None:
                 return known
@@ -122,9 +129,21 @@ class Console:
             ended = self.clock()
             self._made[kept] = ended + max(self.fresh_seconds, self.made_apart * (ended - began)), made
             self._made.move_to_end(kept)
-            while len(self._made) > 1 and sum(len(each.rest) for _, each in self._made.values()) > KEPT_BYTES_MAX:
+            while len(self._made) > PLACES_MAX:
                 self._made.popitem(last=False)
             return made
+
+    async def _clusters(self) -> frozenset[str]:
+        """The clusters that resources belong to, looked up again once that is old."""
+        fresh_until, names = self._named
+        if (began := self.clock()) >= fresh_until:
+            names = await asyncio.to_thread(self._clusters_now)
+            ended = self.clock()
+            self._named = ended + max(self.fresh_seconds, self.made_apart * (ended - began)), names
+        return names
+
+    def _clusters_now(self) -> frozenset[str]:
+        return frozenset("/".join(cluster_of(document)) for document in self.figures.documents())
 
     def _made_now(self, rights: Rights | None, place: Place) -> Shown:
         figures = self.figures
@@ -146,6 +165,14 @@ class Console:
         if not self.figures.is_active:
             return "Another process acts; this one waits and sees nothing."
         return "" if self.figures.listed_at else "The resources are not listed yet."
+
+
+def _place_of(request: web.Request) -> Place:
+    """The place that is asked for. What names none is always the same one, so that a visitor's text is kept nowhere."""
+    cluster, view = request.query.get("cluster"), request.query.get("view", "")
+    if cluster is None:
+        return CLUSTERS
+    return (cluster, view) if view in VIEWS and len(cluster) <= CLUSTER_LENGTH_MAX else NOWHERE
 
 
 def foreign_host(host: str) -> str:
