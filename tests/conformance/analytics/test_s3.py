@@ -211,7 +211,7 @@ def test_two_runs_at_once_are_refused(server: Server, s3: S3Server, tmp_path: Pa
 def test_what_is_wrong_is_named(server: Server, s3: S3Server, monkeypatch: pytest.MonkeyPatch) -> None:
     s3.bucket("refusing")
     said = fails(server, "s3://nowhere/audit")
-    assert f"s3://nowhere/audit: writing lease.json: there is no bucket nowhere at {s3.endpoint}" in said
+    assert f"s3://nowhere/audit: reading lake.json: there is no bucket nowhere at {s3.endpoint}" in said
     away = f"http://127.0.0.1:{free_port()}"
     said = fails(server, "s3://refusing", "--s3-endpoint", away)
     assert f"{away} does not answer; put right --s3-endpoint or AWS_ENDPOINT_URL_S3" in said
