@@ -82,6 +82,7 @@ class Watchdog:
             seconds = clock() - began
             if seconds > HELD_SECONDS:
                 count(handle._callback, seconds)
+            del handle  # as below
 
         self._replace(events.Handle, "_run", timed)
 
@@ -105,6 +106,8 @@ class Watchdog:
                 ended = clock()
                 if ended - began > HELD_SECONDS:
                     end(name_of(callback), began, ended)
+                # The traceback of an error below leads here too: a task would hold its error, and that the task.
+                del callback, arguments
 
         return call
 
@@ -142,6 +145,7 @@ class Watchdog:
                 ended = clock()
                 if ended - began > HELD_SECONDS:
                     end(name_of_protocol(protocol), began, ended)
+                del protocol, arguments  # as above
 
         return call
 

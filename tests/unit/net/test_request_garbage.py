@@ -3,8 +3,8 @@
 import asyncio
 import gc
 from collections import Counter
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
 from struct import pack
 from typing import Final
@@ -20,6 +20,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
     ListOffsetsTopic,
 )
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
+from kavka_broker.runtime.watchdog import Watchdog
 from tests.support.in_process import Client, InProcess, running
 from tests.support.waiting import until
 
@@ -42,6 +43,17 @@ def collecting() -> Iterator[Counter[str]]:
         gc.set_debug(0)
         gc.garbage.clear()
         gc.enable()
+
+
+@asynccontextmanager
+async def watched() -> AsyncIterator[None]:
+    """Times callbacks, as a broker does."""
+    watchdog = Watchdog()
+    watchdog.watch(asyncio.get_running_loop())
+    try:
+        yield
+    finally:
+        watchdog.unwatch()
 
 
 def partitions() -> ListOffsetsRequest:
@@ -72,7 +84,7 @@ async def ended(inside: InProcess, client: Client, count: int) -> None:
 @pytest.mark.parametrize("is_large", [True, False], ids=["a large request", "a long poll"])
 def test_nothing_is_left_of_a_request_whose_client_leaves(tmp_path: Path, is_large: bool) -> None:
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
+        async with watched(), running(tmp_path) as inside:
             await inside.connect()
             topic_id = await inside.create("t")
             with collecting() as found:
@@ -91,7 +103,7 @@ def test_nothing_is_left_of_a_request_whose_client_leaves(tmp_path: Path, is_lar
 
 def test_nothing_is_left_of_a_large_request_that_does_not_decode(tmp_path: Path) -> None:
     async def scenario() -> None:
-        async with running(tmp_path) as inside:
+        async with watched(), running(tmp_path) as inside:
             await inside.connect()
             with collecting() as found:
                 client = await inside.connect()
