@@ -2,6 +2,7 @@
 
 import asyncio
 import threading
+import tracemalloc
 from dataclasses import replace
 from types import SimpleNamespace
 from typing import Any
@@ -10,6 +11,7 @@ import pytest
 
 from kavka_broker.api.a69_consumer_group_describe import consumer_group_describe
 from kavka_broker.coordinator.groups import topic_expressions
+from kavka_broker.coordinator.groups.arrivals import Arrivals
 from kavka_broker.coordinator.groups.group_commands import Heard
 from kavka_broker.coordinator.groups.group_loading import load
 from kavka_broker.coordinator.groups.group_shard import Shard
@@ -717,5 +719,39 @@ def test_members_that_are_held_hear_that_the_coordinator_has_moved() -> None:
             await task
         assert refused.value.code is ErrorCode.NOT_COORDINATOR
         assert world.shard.consumers.get("g") is None
+
+    play(scenario)
+
+
+def test_a_member_that_comes_again_is_no_other() -> None:
+    async def scenario() -> None:
+        world = World()
+        arrivals = Arrivals(world.timers)
+        tasks = [asyncio.ensure_future(arrivals.arrive("g", "a")) for _ in range(2)]
+        await let_go(world)
+        assert [task.result() for task in tasks] == [False, False]
+
+    play(scenario)
+
+
+def test_members_that_come_and_go_while_another_is_held_leave_nothing() -> None:
+    """Of a group that never comes to be, as their heartbeats are refused."""
+
+    async def scenario() -> None:
+        world = World()
+        arrivals = Arrivals(world.timers)
+        held = [asyncio.ensure_future(arrivals.arrive("g", "first"))]
+        tracemalloc.start()
+        try:
+            for number in range(100):
+                held.append(asyncio.ensure_future(arrivals.arrive("g", f"{number:032000}")))
+                await let_go(world, 15)
+                held = [task for task in held if not task.done()]
+                assert held, "the holds overlap"
+            assert tracemalloc.get_traced_memory()[0] < 1_000_000
+        finally:
+            tracemalloc.stop()
+        await let_go(world)
+        assert await asyncio.gather(*held) == [True] * len(held)
 
     play(scenario)

@@ -211,7 +211,7 @@ def test_a_group_of_another_protocol_is_not_a_streams_group() -> None:
     async def scenario() -> None:
         world = begin()
         joining = Heartbeat("g", "c", 0, topics=["t"], owned={}, rebalance_timeout_ms=1_000)
-        world.shard.consumers.heartbeat(joining, ConsumerGroupSettings())
+        world.shard.consumers.heartbeat(joining, ConsumerGroupSettings(rebalance_interval_ms=0))
         not_found = ErrorCode.GROUP_ID_NOT_FOUND
         assert refusal(beat, world, "a", 0) == (not_found, "Group g is not a streams group.")
         assert refusal(world.shard.streams.existing, "x") == (not_found, "Group x not found.")

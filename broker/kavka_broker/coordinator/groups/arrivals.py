@@ -1,12 +1,12 @@
 """Members that come to a group without members at the same moment.
 
 The first heartbeat of each is held for `ARRIVAL_MS`: so the first of them does not take for itself what all of them are
-about to share. A group whose members are all heard takes no memory here; each request that is held is one of a
-connection, which bounds them.
+about to share. A group takes memory here while a heartbeat of it is held, and each of those is one of a connection,
+which bounds them.
 """
 
 import asyncio
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from kavka_broker.core.consumer_group.gathering import ARRIVAL_MS
 from kavka_broker.loop.timers import Timers
@@ -14,9 +14,10 @@ from kavka_broker.loop.timers import Timers
 
 @dataclass(slots=True)
 class Arrival:
-    """The members that have come to one group. It ends with the last of those that are held."""
+    """The first member that has come to one group, and whether others have. It ends with the last that is held."""
 
-    member_ids: set[str] = field(default_factory=set)
+    member_id: str
+    is_joint: bool = False
     held: int = 0
 
 
@@ -30,15 +31,15 @@ class Arrivals:
 
     async def arrive(self, group_id: str, member_id: str) -> bool:
         """Wait for others; returns whether any came meanwhile, or was there already."""
-        arrival = self._arrivals.setdefault(group_id, Arrival())
-        arrival.member_ids.add(member_id)
+        arrival = self._arrivals.setdefault(group_id, Arrival(member_id))
+        arrival.is_joint = arrival.is_joint or arrival.member_id != member_id
         arrival.held += 1
         held = asyncio.get_running_loop().create_future()
         self._held[held] = None
         timer = self._timers.after(ARRIVAL_MS, _let_go, held)
         try:
             await held
-            return len(arrival.member_ids) > 1
+            return arrival.is_joint
         finally:
             timer.cancel()
             del self._held[held]

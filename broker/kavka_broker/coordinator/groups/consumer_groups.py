@@ -116,14 +116,18 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
         return self._hear(beat, settings, may_describe)
 
     def _begins(self, beat: Heartbeat) -> bool:
-        """Whether the member joins a group that has no members, of either protocol."""
+        """Whether the member joins a group that has no members, of either protocol, and is no group of another kind."""
         group, classic = self._groups.get(beat.group_id), self._image.groups.get(beat.group_id)
         has_members = (group is not None and group.members) or (classic is not None and not is_unused(classic))
-        return beat.joins and not has_members
+        return beat.joins and not has_members and not self._is_of_another_kind(beat.group_id)
+
+    def _is_of_another_kind(self, group_id: str) -> bool:
+        return group_id in self._image.share_groups or group_id in self._image.streams_groups
 
     async def _hear_arrival(self, beat: Heartbeat, settings: ConsumerGroupSettings, may_describe: Rights) -> Heard:
         """Hear the member once others have had a moment to come too, for whom the first assignment then waits."""
         is_joint = await self._arrivals.arrive(beat.group_id, beat.member_id)
+        self.commands.check_open()
         heard = self._hear(beat, settings, may_describe, is_joint=is_joint)
         return heard if isinstance(heard, tuple) else await heard
 
@@ -203,8 +207,7 @@ class ConsumerGroups(GroupTable[ConsumerGroup]):
     def _former(self, beat: Heartbeat, settings: ConsumerGroupSettings) -> ClassicGroup | None:
         """The classic group whose place the group takes that the member joins, if there is one. Raises BrokerError."""
         classic = self._image.groups.get(beat.group_id)
-        is_of_another = beat.group_id in self._image.share_groups or beat.group_id in self._image.streams_groups
-        if not beat.joins or is_of_another:
+        if not beat.joins or self._is_of_another_kind(beat.group_id):
             self.existing(beat.group_id, "Consumer group")
         if classic is None:
             self._image.check_room(beat.group_id)

@@ -126,13 +126,12 @@ class GroupCommands(Generic[G, C]):
         """
         if is_large or self._turns.is_taken(group_id):
             return self.do_in_turn(group_id, prepare)
-        self._check_open()
         return self._carry_out(work_out(prepare(), self._replay))
 
     async def do_in_turn(self, group_id: str, prepare: Callable[[], Command[G, C]]) -> tuple[C, Waiting | None]:
         """Do a command in a thread. Raises BrokerError."""
         async with self._turns.of(group_id):
-            self._check_open()
+            self.check_open()
             return self._carry_out(await self._threads.run(partial(work_out, prepare(), self._replay)))
 
     def do_regardless(
@@ -142,7 +141,7 @@ class GroupCommands(Generic[G, C]):
         done = self.do(group_id, prepare, is_large=is_large)
         return done if isinstance(done, tuple) else asyncio.shield(asyncio.ensure_future(done))
 
-    def _check_open(self) -> None:
+    def check_open(self) -> None:
         """Raises NOT_COORDINATOR where another broker serves the groups by now."""
         if self._is_closed:
             raise BrokerError(ErrorCode.NOT_COORDINATOR)
