@@ -21,7 +21,7 @@ WIRE_BYTES_MIN: Final = 4
 
 
 class Room:
-    """What one request takes, until it ends."""
+    """The bytes that one request takes, until it ends."""
 
     __slots__ = ("_flow", "_memory", "size_bytes")
 
