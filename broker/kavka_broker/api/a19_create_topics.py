@@ -72,7 +72,7 @@ async def create(request: CreateTopicsRequest, broker: Broker, client: Client) -
     async for refused_ones in broker.slices.in_turns(list(refusals.items()), ANSWERS_PER_TURN):
         topics += [refused(name, reason) for name, reason in refused_ones]
     is_long = len(wanted) >= WAITS_FROM_TOPICS and client.version >= DETAILS_FROM_VERSION
-    if is_long and client.has_own_connection:  # which gives the place among long answers back
+    if is_long and client.has_own_connection and not client.is_answered:  # the exchange gives its place back
         client.making = await broker.answers.turn(client.queue_name)
     details, answers = Details(layers(broker)), list(zip(wanted, results, strict=True))
     async for some in broker.slices.in_turns(answers, ANSWERS_PER_TURN):

@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.api.a19_create_topics import WAITS_FROM_TOPICS
 from kavka_broker.core.audit.buffer import Journal, Policy
 from kavka_broker.core.audit.chain import Chain
 from kavka_broker.core.audit.changes import Change
@@ -206,3 +207,15 @@ def test_the_log_tells_so_many_names_in_an_hour_and_none_in_full_length() -> Non
     assert not told.is_new(1, "event", "c"), "full"
     assert told.is_new(1, "another", "c")
     assert told.is_new(FORGET_MS, "event", "b")
+
+
+def test_topics_that_are_made_for_an_answer_take_no_place_among_long_answers(tmp_path: Path) -> None:
+    """Eight such requests kept every list waiting for good."""
+
+    async def scenario(first: InProcess, second: InProcess) -> None:
+        client = await named(first, "c")
+        await ask(first, client, *(f"t{number}" for number in range(WAITS_FROM_TOPICS)))
+        await until(lambda: len(list(first.broker.metadata.topics)) >= WAITS_FROM_TOPICS)
+        await until(lambda: not first.broker.answers.making_count)
+
+    play(tmp_path, scenario)
