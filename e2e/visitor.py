@@ -1,4 +1,7 @@
-"""A visitor of the operator's page in a pod: `visitor.py ADDRESS NAMESPACE/CLUSTER`. It brings the token of its service account."""
+"""A visitor of the operator's page in a pod: `visitor.py ADDRESS NAMESPACE/CLUSTER`.
+
+It brings the token of its service account.
+"""
 
 import json
 import sys

@@ -72,7 +72,7 @@ def _outcome(measure: Callable[[], int], function: Callable[..., Any], arguments
     try:
         return function(*arguments), None, measure() - began_ns
     except (BrokerError, ProtocolViolation) as refusal:
-        # Its traceback leads to the frame of the thread that holds the outcome: a cycle, which no collection would find.
+        # Its traceback leads to the frame of the thread that holds the outcome: a cycle, which no collection finds.
         return None, refusal.with_traceback(None), measure() - began_ns
     except Exception as error:  # noqa: BLE001 - raised again on the loop, if anybody still waits for it
         return None, error, measure() - began_ns
