@@ -22,7 +22,7 @@ from kavka_broker.protocol.messages.list_offsets_request import (
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.runtime.watchdog import Watchdog
 from tests.support.in_process import Client, InProcess, running
-from tests.support.waiting import until
+from tests.support.waiting import turns, until
 
 LARGE: Final = 20_000
 LIST_OFFSETS, FETCH = 7, 13
@@ -76,8 +76,7 @@ async def ended(inside: InProcess, client: Client, count: int) -> None:
     """Let the client leave, and wait until the broker has done all that follows."""
     client.writer.transport.abort()
     await until(lambda: sum(len(listener.connections) for listener in inside.server.addresses) == count)
-    for _ in range(10):
-        await asyncio.sleep(0.01)
+    await turns(100)
     del client
 
 
