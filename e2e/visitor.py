@@ -1,11 +1,6 @@
-<<<<<<< Updated upstream
 """A visitor of the operator's page in a pod: `visitor.py ADDRESS NAMESPACE/CLUSTER`.
 
 It brings the token of its service account.
-=======
-"""A visitor of the operator's page in a pod: `visitor.py ADDRESS NAMESPACE/CLUSTER`. It brings the token of its service
-account.
->>>>>>> Stashed changes
 """
 
 import json

@@ -508,13 +508,8 @@ def test_the_operators_page_runs_under_its_own_policy_and_is_accessible(page: Pa
                 ("queried/audit", "3 chains verified."),
             ):
                 visit(page, f"{found}#/{view and 'shop%2F'}{view}")
-<<<<<<< Updated upstream
                 plain = json.dumps(re.sub(r"[^0-9A-Za-z_]+", " ", words).strip())
                 page.until(f"document.querySelector('main').innerText.replace(/\\W+/g, ' ').includes({plain})")
-=======
-                bare = json.dumps(re.sub(r"\W+", " ", words).strip())
-                page.until(f"document.querySelector('main').innerText.replace(/\\W+/g, ' ').includes({bare})")
->>>>>>> Stashed changes
                 assert accessibility_faults(page, axe) == []
                 assert page.ask("document.documentElement.scrollWidth") <= width
             tabs = "[...document.querySelectorAll('#tabs a')].map(link => link.innerText)"
