@@ -428,7 +428,8 @@ class Dispatcher:
             exchange.pieces = encode_response_parts(answer, client.version, client.correlation_id)
         if exchange.client.making is not None and not exchange.written_bytes:
             exchange.end_making()
-        exchange.client.end_room()
+        if exchange.client.room is not None:
+            exchange.client.room.end()
         stats = self.stats[exchange.api.key]
         stats.requests += 1
         seconds = (self._broker.clock.monotonic_ms() - exchange.started_ms) / 1000

@@ -92,18 +92,20 @@ async def read_large(frame: memoryview, body: int, api: "Api", broker: Broker, c
 def handle(request: Message, api: "Api", broker: Broker, client: Client) -> "Answer | Awaitable[Answer]":
     """The handler's answer; a request with many elements is handled in parts."""
     lists = api.lists is not None and (client.size_bytes > WHOLE_BYTES_MAX or api.lists(request))
-    if client.making is None:
-        if broker.answers.is_full and (lists or names_much(api, client)):
+    if client.making is None and (lists or (api.each and names_much(api, client))):
+        if broker.answers.is_full:
             return _handle_in_turn(request, api, broker, client, lists=lists)
         if lists:
             client.making = broker.answers.place(client.queue_name)
+    if client.size_bytes <= WHOLE_BYTES_MAX and api.lists is None and not api.once:
+        return api.handle(request, broker, client)  # most requests are so
     return _handle_now(request, api, broker, client)
 
 
 def names_much(api: "Api", client: Client) -> bool:
-    """Whether a client's request may name many elements, each of which is in its answer."""
-    may = bool(api.each) and client.size_bytes > WHOLE_BYTES_MAX and not api.is_counting
-    return may and client.peer is not None and not is_of_peer(api, client)
+    """Whether a client's request, of an API with an `Each`, may name many elements."""
+    may = client.size_bytes > WHOLE_BYTES_MAX and client.peer is not None and not api.is_counting
+    return may and not is_of_peer(api, client)
 
 
 def is_of_peer(api: "Api", client: Client) -> bool:

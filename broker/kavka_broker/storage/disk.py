@@ -401,7 +401,7 @@ def _open_to_read(path: str) -> int:
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC | os.O_NOFOLLOW | os.O_NONBLOCK)
     except OSError as problem:
-        if problem.errno in (errno.ELOOP, errno.ENXIO):  # a link, a socket
+        if problem.errno == errno.ENXIO or (problem.errno == errno.ELOOP and os.path.islink(path)):  # a socket, a link
             raise NotAFile(path) from None
         raise
     try:
