@@ -250,6 +250,10 @@ class Simulation:
         is_bound_enough = self.shape.min_isr > 1 and (self.is_synced or not self._is_bound_lowered)
         return is_bound_enough and self.invariants.image is not None and self.heirs.has_heirs_beside(node)
 
+    def may_lose_directory(self, node: Node) -> bool:
+        """Whether a directory of this node may be gone for good now, with its records and with its right to lead."""
+        return self.may_lose_records(node) and self.heirs.has_entitled_beside(node)
+
     def may_end(self, node: Node) -> bool:
         """Whether this node may end uncleanly now.
 
@@ -454,7 +458,7 @@ class Simulation:
         self.network.heal_all()
         self.network.weather = Weather()
         for node in self.nodes:
-            if not self.may_lose_records(node):
+            if not self.may_lose_directory(node):
                 node.volume = None  # mounted, it would hide what may be the last good copy; it is given up
             node.make_well()
             if node.is_alive and node.has_failed_logs:

@@ -142,9 +142,9 @@ async def volume_away(simulation: Simulation) -> None:
     node = a_node(simulation)
     if len(node.config.log_dirs) < 2 or not node.is_serving or node.volume is not None:
         return
-    if not allow(simulation, "volume_away", simulation.may_lose_records(node)) or not await end(simulation, node):
+    if not allow(simulation, "volume_away", simulation.may_lose_directory(node)) or not await end(simulation, node):
         return
-    if not simulation.may_lose_records(node):  # any more: ending takes time, and another may have ended meanwhile
+    if not simulation.may_lose_directory(node):  # any more: ending takes time, and another may have ended meanwhile
         await start_again(simulation, node)
         return
     begin(simulation, "volume_away", node.host)
@@ -152,7 +152,7 @@ async def volume_away(simulation: Simulation) -> None:
     node.unmount()
     await start_again(simulation, node, 0.5)
     await a_while(simulation, 8.0)
-    while not simulation.may_lose_records(node):
+    while not simulation.may_lose_directory(node):
         await a_while(simulation)
     simulation.invariants.lost_power(node)
     node.mount()

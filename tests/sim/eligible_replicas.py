@@ -166,8 +166,19 @@ class Heirs:
     def has_heir_beside(self, node: Node, place: Place) -> bool:
         """Whether another one can take over, with all that is committed; where that is nothing, nobody has to."""
         truth = self._simulation.invariants.truths.get(place)
-        if (truth is None or not truth.committed) and not self._is_by_end(place):
-            return True
+        is_empty = (truth is None or not truth.committed) and not self._is_by_end(place)
+        return is_empty or self._has_entitled_beside(node, place)
+
+    def has_entitled_beside(self, node: Node) -> bool:
+        """Whether each partition of this node has another that may lead, be it empty: a directory that is gone for good
+        takes the right to lead with it, and the replica that was the last in sync waits for that directory.
+        """
+        return all(
+            node.node_id not in state.replicas or self._has_entitled_beside(node, place)
+            for place, state in self._places()
+        )
+
+    def _has_entitled_beside(self, node: Node, place: Place) -> bool:
         for heir_id in self.entitled(place):
             heir = self._simulation.nodes[heir_id - 1]
             is_trusted = heir is not node and is_well(heir) and not self._simulation.invariants.is_lossy(heir_id)
