@@ -82,7 +82,7 @@ class Answering:
         api = SimpleNamespace(pipelined=False, name="")
         pieces = [pack(">i", 0)]
         self._exchange = SimpleNamespace(
-            api=api, client=client, pieces=pieces, waiting=None, counted_bytes=0, is_login=False, is_of_peer=False
+            api=api, client=client, pieces=pieces, waiting=None, counted_bytes=0, is_login=False, is_between_nodes=False
         )
 
     def begin(self, _frame: memoryview, _peer: object, _keep: object) -> Any:

@@ -130,12 +130,12 @@ class Exchange:
         return None if self.client.peer is None else self.client.peer.flow
 
     @property
-    def principal(self) -> tuple[str, str]:
+    def queue_name(self) -> tuple[str, str]:
         """The client where it has turns of something else than the loop."""
         return self.client.queue_name
 
     @property
-    def is_of_peer(self) -> bool:
+    def is_between_nodes(self) -> bool:
         """Whether only another node sends such a request: a follower's Fetch, or what the controller alone serves."""
         return self.api.on is CONTROLLER or (self.client.is_exempt and not self.api.pipelined)
 
@@ -358,7 +358,7 @@ class Dispatcher:
 
     async def _written(self, answer: Message, exchange: Exchange) -> Written:
         client, threads = exchange.client, self._broker.message_threads
-        if client.making is None and not (exchange.api.is_counting or exchange.is_of_peer):
+        if client.making is None and not (exchange.api.is_counting or exchange.is_between_nodes):
             client.making = await self._broker.answers.turn(client.queue_name)
         pieces = await threads.write(answer, client.version, client.correlation_id, client.encoded)
         return Written(answer, pieces)

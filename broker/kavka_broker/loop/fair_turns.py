@@ -5,9 +5,25 @@ from collections.abc import Callable
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
 
-__all__ = ["Turn", "give_turn", "wait_for_turn"]
+__all__ = ["Turn", "give_turn", "join_in_turn", "wait_for_turn"]
 
 Turn = asyncio.Future[None]
+
+
+async def join_in_turn(
+    queue: FairQueue[Turn], name: tuple[str, str], *, waits: bool, give_back: Callable[[], None]
+) -> Flow[Turn]:
+    """Return the flow of a client, to be left by the caller: at once, or where it `waits`, in the flow's turn. It is
+    left again where the wait is given up.
+    """
+    flow = queue.join(*name)
+    if waits:
+        try:
+            await wait_for_turn(queue, flow, give_back)
+        except BaseException:
+            queue.leave(flow)
+            raise
+    return flow
 
 
 async def wait_for_turn(queue: FairQueue[Turn], flow: Flow[Turn], give_back: Callable[[], None]) -> None:

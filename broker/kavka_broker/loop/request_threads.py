@@ -10,7 +10,7 @@ from functools import partial
 from typing import Any, TypeVar
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
-from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
+from kavka_broker.loop.fair_turns import Turn, give_turn, join_in_turn
 from kavka_broker.loop.slices import Payer, Slices
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 
@@ -29,12 +29,11 @@ class RequestThreads:
     async def run(self, function: Callable[..., R], *arguments: object) -> R:
         """Return the function's result, from a thread in its client's turn. Raises what the function raises."""
         payer, measure = self._slices.time.payer, self._slices.time.thread_ns
-        flow = self._queue.join(*self._slices.time.principal)
-        try:
-            await self._turn(flow)
-        except BaseException:
-            self._queue.leave(flow)
-            raise
+        waits = not self._free
+        if not waits:
+            self._free -= 1
+        name = self._slices.time.queue_name
+        flow = await join_in_turn(self._queue, name, waits=waits, give_back=self._pass_on)
         work = asyncio.ensure_future(asyncio.to_thread(_outcome, measure, function, arguments))
         work.add_done_callback(partial(self._over, flow, payer))
         # Shielded: a thread cannot be stopped, and its place is free only when it has finished.
@@ -45,12 +44,6 @@ class RequestThreads:
             raise error
         finally:
             del error, work  # its traceback holds this frame
-
-    async def _turn(self, flow: Flow[Turn]) -> None:
-        if self._free:
-            self._free -= 1
-            return
-        await wait_for_turn(self._queue, flow, self._pass_on)
 
     def _over(self, flow: Flow[Turn], payer: Payer | None, work: "asyncio.Future[Outcome]") -> None:
         if not work.cancelled() and work.exception() is None:

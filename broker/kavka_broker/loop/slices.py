@@ -77,7 +77,7 @@ class Payer(Protocol):
         """Its client, as far as turns on the loop go."""
 
     @property
-    def principal(self) -> tuple[str, str]:
+    def queue_name(self) -> tuple[str, str]:
         """Its client where it has turns of something else: by client ids one client could be many."""
 
 
@@ -95,10 +95,10 @@ class LoopTime:
         self.payer: Payer | None = None
 
     @property
-    def principal(self) -> tuple[str, str]:
+    def queue_name(self) -> tuple[str, str]:
         """The principal that pays, with its address where it has none; that of no client where none does."""
         payer = self.payer
-        return OWN if payer is None or payer.flow is None else payer.principal
+        return OWN if payer is None or payer.flow is None else payer.queue_name
 
 
 class Cost:

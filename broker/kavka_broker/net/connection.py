@@ -358,14 +358,14 @@ class Connection(asyncio.BufferedProtocol):
         flow, client = self._flow, exchange.client
         if exchange.is_login:
             return  # it may call itself what it likes, and stays among the newcomers of its address
-        if flow.client[0] == client.user and (flow.is_of_peer or not exchange.is_of_peer):
+        if flow.client[0] == client.user and (flow.is_of_peer or not exchange.is_between_nodes):
             return
         if self._former_flow is None:
             self._former_flow = flow
         else:
             self._turns.leave(flow)
         client_id = client.client_id if flow.is_part else flow.client[1]
-        self._flow = self.peer.flow = self._turns.join(client.user, client_id, is_peer=exchange.is_of_peer)
+        self._flow = self.peer.flow = self._turns.join(client.user, client_id, is_peer=exchange.is_between_nodes)
 
     def _leave_turns(self, began_ns: int) -> None:
         self._turns.charge(self._flow, self._turns.now_ns() - began_ns + CONNECTION_NS)

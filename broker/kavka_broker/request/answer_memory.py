@@ -29,7 +29,7 @@ from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
 from kavka_broker.interfaces import Clock
-from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
+from kavka_broker.loop.fair_turns import Turn, give_turn, join_in_turn
 from kavka_broker.loop.timers import Timer, Timers
 from kavka_broker.protocol.errors import ProtocolViolation
 
@@ -195,16 +195,10 @@ class AnswerMemory:
 
     async def turn(self, client: tuple[str, str]) -> Making:
         """Wait for room, and begin. Clients have it in turn."""
-        flow = self._queue.join(*client)
-        try:
-            if self.is_full or len(self._queue):
-                await wait_for_turn(self._queue, flow, self.give_place)
-            else:
-                self.making_count += 1
-        except BaseException:
-            self._queue.leave(flow)
-            raise
-        return Making(self, flow)
+        waits = self.is_full or len(self._queue) > 0
+        if not waits:
+            self.making_count += 1
+        return Making(self, await join_in_turn(self._queue, client, waits=waits, give_back=self.give_place))
 
     def held(self, close: Callable[[str], None]) -> Held:
         """Return the count of a connection that `close` closes, with a reason."""

@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
-from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
+from kavka_broker.loop.fair_turns import Turn, give_turn, join_in_turn
 from kavka_broker.protocol.wire import ELEMENTS_MAX
 
 BYTES_MAX: Final = 256 * 1024 * 1024
@@ -32,6 +32,7 @@ class Room:
 
     def settle(self, size_bytes: int) -> None:
         """Note what it takes, now that it is decoded, and charge its client."""
+        assert self.size_bytes, "a request whose client has left is not decoded: its task has ended"
         self._memory.settled(self._flow, size_bytes)
         unused_bytes, self.size_bytes = self.size_bytes - size_bytes, size_bytes
         self._memory.give_back(unused_bytes)
@@ -59,15 +60,10 @@ class DecodedRequests:
     async def room(self, client: tuple[str, str], frame_bytes: int) -> Room:
         """Wait until a request of so many bytes may be decoded."""
         size_bytes = taken_bytes(frame_bytes, frame_bytes // WIRE_BYTES_MIN)
-        flow = self._queue.join(*client)
-        try:
-            if self.used_bytes >= self.bytes_max or len(self._queue):
-                await wait_for_turn(self._queue, flow, partial(self.give_back, RESERVED_BYTES))
-                self.used_bytes -= RESERVED_BYTES
-        except BaseException:
-            self._queue.leave(flow)
-            raise
-        self.used_bytes += size_bytes
+        waits = self.used_bytes >= self.bytes_max or len(self._queue) > 0
+        give_back = partial(self.give_back, RESERVED_BYTES)
+        flow = await join_in_turn(self._queue, client, waits=waits, give_back=give_back)
+        self.used_bytes += size_bytes - (RESERVED_BYTES if waits else 0)
         self._pass_on()
         return Room(self, flow, size_bytes)
 

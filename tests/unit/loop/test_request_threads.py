@@ -19,7 +19,7 @@ class Request:
     """A request of a client, which pays."""
 
     def __init__(self, flow: Flow | None, user: str = "") -> None:
-        self.flow, self.principal = flow, (user, "")
+        self.flow, self.queue_name = flow, (user, "")
         self.loop_ns = 0
 
 

@@ -77,7 +77,7 @@ class Handlers:
             end_making=lambda: None,
             forget=lambda: None,
             is_login=False,
-            is_of_peer=False,
+            is_between_nodes=False,
             body=body,
         )
         if kind in b"wph":

@@ -55,7 +55,7 @@ class Handlers:
             end_making=lambda: None,
             forget=lambda: None,
             is_login=False,
-            is_of_peer=False,
+            is_between_nodes=False,
         )
 
     def sent(self) -> None:

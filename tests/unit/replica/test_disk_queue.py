@@ -16,7 +16,7 @@ def test_a_batch_waits_as_its_client_though_the_loop_s_time_was_set_later() -> N
         queue = DiskQueue(slices)
         turns = Turns()
         slices.time = LoopTime(lambda: 0, turns)
-        payer: Any = SimpleNamespace(loop_ns=0, flow=turns.join("user", "client"), principal=("user", ""))
+        payer: Any = SimpleNamespace(loop_ns=0, flow=turns.join("user", "client"), queue_name=("user", ""))
         slices.time.payer = payer
         waiting = asyncio.ensure_future(queue.wait(disk, 100_000))
         await asyncio.sleep(0)

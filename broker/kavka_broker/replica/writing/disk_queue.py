@@ -29,7 +29,7 @@ class DiskQueue:
         """Return in the client's turn, when a batch of so many bytes may be written, or strain lasts."""
         if _may_write(disk) and not self.waiting:
             return
-        flow = self.waiting.join(*self._slices.time.principal)
+        flow = self.waiting.join(*self._slices.time.queue_name)
         if self._watch is None:
             self._watch = asyncio.create_task(self._let_on(disk))
         try:
