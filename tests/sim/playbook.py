@@ -14,6 +14,7 @@ from tests.sim.crowds import Crowds
 from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
 from tests.sim.logins import Logins
+from tests.sim.long_requests import LongRequests
 from tests.sim.migrating import Migrating
 from tests.sim.naming import NamedSessions
 from tests.sim.replication_quotas import ReplicationQuotas
@@ -51,6 +52,7 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "sharers": Sharers,
     "streams": Streams,
     "migrating": Migrating,
+    "long_requests": LongRequests,
 }
 
 

@@ -64,6 +64,8 @@ MUST_BE_REACHED: Final = {
     "played.loose_records": "records of a topic that may lose some",
     "played.logs_replayed": "a coordinator that is compared with what its log says",
     "played.records_compacted": "records that cleanings take out of copies of such logs",
+    "played.long_answers": "a long question that is answered",
+    "played.long_questions_left": "one whose client leaves before that",
     "played.logins": "a user that is let in by its password",
     "played.logins_refused": "a password that was never given",
     "played.logins_missed": "a connection that is closed as it does not log in",
