@@ -107,7 +107,7 @@ def test_slices_of_clients_take_turns_and_who_has_many_works_gets_no_more() -> N
         done: dict[str, list[int]] = {"many": [], "one": []}
 
         class Request:
-            loop_ns, principal = 0, ("alice", "")
+            loop_ns, queue_name = 0, ("alice", "")
 
             def __init__(self, flow: Flow) -> None:
                 self.flow = flow

@@ -217,7 +217,7 @@ def test_a_push_that_its_clients_names_would_blow_up_is_kept_and_not_passed_on()
 @pytest.mark.parametrize(("data", "code"), [(PUSH, ErrorCode.NONE), (b"no OTLP", ErrorCode.INVALID_RECORD)])
 def test_the_time_of_the_thread_is_the_clients_also_where_nothing_can_be_read(data: bytes, code: ErrorCode) -> None:
     class Request:
-        loop_ns, flow, principal = 5, None, ("", "")
+        loop_ns, flow, queue_name = 5, None, ("", "")
 
     ticks = iter((100, 107))
     time = LoopTime(lambda: 0, thread_ns=lambda: next(ticks))
