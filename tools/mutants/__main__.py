@@ -27,13 +27,18 @@ PACKAGES: Final = (
     "authorization",
     "cleaning",
     "config",
+    "consumer_group",
     "fairness",
     "group",
     "metadata",
     "partition",
     "quota",
     "raft",
+    "share",
+    "share_group",
+    "streams_group",
     "telemetry",
+    "transaction",
 )
 #: Tests of the shells that test these rules too.
 SHELLS: Final = (

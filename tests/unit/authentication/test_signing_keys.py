@@ -12,7 +12,7 @@ from cryptography.hazmat.primitives.asymmetric import ec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, decode, parse_keys
+from kavka_broker.core.authentication.signing_keys import KeySetError, SigningKey, decode, lack, parse_keys
 from tests.support.tokens import ALGORITHM_OF, Issuer, encoded
 
 ORDER = 0xFFFFFFFF00000000FFFFFFFFFFFFFFFFBCE6FAADA7179E84F3B9CAC2FC632551
@@ -161,3 +161,7 @@ def test_a_broker_without_tokens_imports_nothing_of_them() -> None:
         "sys.exit(bool({'jwt', 'cryptography'} & set(sys.modules)))"
     )
     subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_nothing_is_lacking_where_tokens_can_be_judged() -> None:
+    assert lack() == ""

@@ -79,3 +79,21 @@ def test_each_offset_has_the_state_with_most_deliveries(before: list[StateBatch]
     assert found == expected
     assert sum(last - first + 1 for first, last, _, _ in combined) == len(found), "no offset twice"
     assert all(a.last_offset < b.first_offset for a, b in pairwise(combined))
+
+
+def test_a_part_of_packed_batches_is_looked_at() -> None:
+    """By its numbers, as those before it are known to be in order."""
+    ordered = PackedBatches.of([StateBatch(0, 4, 0, 1), StateBatch(5, 9, 2, 1), StateBatch(12, 19, 0, 1)])
+    assert ordered.is_combined(0)
+    assert all(ordered.is_combined(0, low, high) for low in range(1, 4) for high in (low, 3, None))
+    torn = PackedBatches.of([StateBatch(0, 4, 0, 1), StateBatch(5, 9, 0, 1), StateBatch(8, 19, 2, 1)])
+    assert not torn.is_combined(0, 1, 2), "like the one that it touches"
+    assert not torn.is_combined(0, 2), "beginning within the one before"
+
+
+def test_what_is_left_from_an_offset_on() -> None:
+    known = PackedBatches.of([StateBatch(0, 4, 0, 1), StateBatch(5, 9, 2, 1), StateBatch(12, 19, 0, 1)])
+    assert list(known.since(5)) == [StateBatch(5, 9, 2, 1), StateBatch(12, 19, 0, 1)]
+    assert list(known.since(7)) == [StateBatch(7, 9, 2, 1), StateBatch(12, 19, 0, 1)]
+    assert list(known.since(10)) == [StateBatch(12, 19, 0, 1)]
+    assert list(known.since(20)) == []

@@ -441,3 +441,14 @@ def test_states_of_members_have_kafkas_numbers() -> None:
         "UNRELEASED_TASKS": 3,
         "UNKNOWN": 127,
     }
+
+
+def test_a_delay_that_passes_at_a_target_of_the_epoch_computes_none() -> None:
+    """The group has come to its target before: a heartbeat was in time."""
+    world = World()
+    world.join("a1")
+    world.settle()
+    assert world.group.epoch == world.group.assignment_epoch
+    change = rules.assign_delayed(world.group, world.settings, world.around())
+    assert not change.has_computed
+    assert not change.records

@@ -149,3 +149,10 @@ def test_only_resting_ids_expire() -> None:
         assert not is_expired(transaction(state), 100, 599)
     for state in (State.ONGOING, State.PREPARE_COMMIT, State.PREPARE_ABORT):
         assert not is_expired(transaction(state), 100, 10_000)
+
+
+def test_another_producer_id_begins_with_epoch_0() -> None:
+    used_up = Standing(ID, EPOCH_MAX, TIMEOUT_MS, State.EMPTY)
+    check_move(used_up, Standing(FRESH_ID, 0, TIMEOUT_MS, State.EMPTY))
+    with pytest.raises(AssertionError):
+        check_move(used_up, Standing(FRESH_ID, 1, TIMEOUT_MS, State.EMPTY))
