@@ -97,7 +97,8 @@ class Broker:
         waiting = self.world.after(waits_ms, lambda: None) if waits_ms else None
         api = SimpleNamespace(pipelined=not is_fetch, name="")
         exchange = SimpleNamespace(
-            api=api, client=client, counted_bytes=0, written_bytes=0, is_login=False, is_between_nodes=False, pieces=None,
+            api=api, client=client, counted_bytes=0, written_bytes=0, is_login=False, is_between_nodes=False,
+            pieces=None,
             waiting=waiting, wanted=size, number=peer.number, end_making=lambda: None, forget=lambda: None,
         )  # fmt: skip
         self.taken.begun.setdefault(peer.number, []).append(size)
