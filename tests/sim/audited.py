@@ -3,7 +3,8 @@
 | rule | broken where |
 |---|---|
 | TrailIsSound | a chain has an entry too many or too few, or one that is not as its node wrote it; or the chain |
-|              | before does not end where it says, as its node has kept something else on its disk |
+|              | before does not end where it says, as its node has kept something else on its disk; or a head |
+|              | does not name the cluster |
 | NothingIsLost | a chain says that its node has lost events, although its policy is to reject |
 | ChangesAreTold | who was asked tells of a granted change neither by name nor, of super users, among others |
 | RefusedIsNotDone | a change was refused for lack of room, and is told |
@@ -23,6 +24,7 @@ from typing import Any, Final, NamedTuple
 from kavka_broker.core.audit.chain import Entry, Kind
 from kavka_broker.core.audit.cloud_events import entry_of
 from kavka_broker.core.audit.events import Changed
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.keys import verifying_key
 from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.usage import OTHERS
@@ -193,12 +195,15 @@ class Audited(Workload):
             return
 
     def _unsound(self, trail: list[Entry]) -> Iterator[str]:
-        check = TrailCheck([verifying_key(KEY_FILE.read_bytes())])
+        (cluster,) = {node.broker.cluster_id for node in self.simulation.nodes if node.is_serving}
+        check = TrailCheck([verifying_key(KEY_FILE.read_bytes())], TrailCluster(cluster, is_required=True))
         for entry in trail:
             check.add(0, 0, entry)
         for source, verdict in check.verdicts().items():
             if verdict.state is State.DAMAGED:
                 yield f"TrailIsSound: {source}: {verdict.damage}"
+            if verdict.lacks_cluster:
+                yield f"TrailIsSound: {source} names no cluster"
             if verdict.lost:
                 yield f"NothingIsLost: {source} has lost {verdict.lost} events"
 

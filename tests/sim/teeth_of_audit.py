@@ -4,7 +4,7 @@ from collections.abc import Awaitable, Callable
 from typing import Any
 
 from kavka_broker.core.audit.buffer import Journal, Policy
-from kavka_broker.core.audit.chain import Entry
+from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.events import Window
 from kavka_broker.dispatch import audit_changes, forwarding
 from kavka_broker.protocol.errors import ErrorCode
@@ -58,3 +58,11 @@ def ends_kept_too_late(patch: Patch) -> None:
         await self._write()  # what was taken before
 
     patch.setattr(KeptEnds, "sending", late)
+
+
+@tooth("the heads of a chain name no cluster", "kill pause", 5, workloads="audited", hectic=True)
+def heads_without_a_cluster(patch: Patch) -> None:
+    def nameless(source: str, key: Any, before: Any, _: str) -> Chain:
+        return Chain(source, key, before)
+
+    patch.setattr(auditing, "Chain", nameless)

@@ -141,11 +141,13 @@ TRAIL: Final = Row(
         ),
         Panel(
             "What was verified",
-            "Events in sound chains, events that nodes say they have lost, and records that are no entries.",
+            "Events in their places, events that nodes say they have lost, records that are no entries, and chains of"
+            " older nodes, which name no cluster.",
             (
                 Query(f"kavka_audit_verified_events{{{CLUSTER}}}", "events"),
                 Query(f"kavka_audit_lost_events{{{CLUSTER}}}", "lost"),
                 Query(f"kavka_audit_foreign_records{{{CLUSTER}}}", "foreign records"),
+                Query(f"kavka_audit_unnamed_chains{{{CLUSTER}}}", "chains without a cluster"),
             ),
         ),
     ),

@@ -1,7 +1,8 @@
 """What is known of each chain, batch by batch: rows of the table `chains`, judged by the rules of `ChainCheck`.
 
-Hashes and links are judged; signatures, and what chains say of each other, are for `kavka audit verify`. What a batch
-shows is judged at its end: an entry that comes in a later batch than its successor counts as missing, then as added.
+Hashes and links are judged, and that heads name no other cluster; signatures, and what chains say of each other, are
+for `kavka audit verify`. What a batch shows is judged at its end: an entry that comes in a later batch than its
+successor counts as missing, then as added.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -10,6 +11,7 @@ from typing import Final
 
 from kavka_audit.lake.chain_steps import Step
 from kavka_broker.core.audit.chain import Entry, Kind
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.verification import ChainCheck, State
 
 CHAINS_MAX: Final = 20_000
@@ -61,7 +63,8 @@ class _Reading:
 @dataclass(frozen=True, slots=True)
 class Batch:
     """A range of a partition, and what is to be known of it. `log_start` is the first offset of the partition now, and
-    `now_ms` when it is read; `has_holes`: some of the range was deleted before it was read.
+    `now_ms` when it is read; `has_holes`: some of the range was deleted before it was read. `cluster` is the id of the
+    cluster whose trail it is, where that is known.
     """
 
     topic_id: str
@@ -69,6 +72,7 @@ class Batch:
     log_start: int
     now_ms: int
     has_holes: bool = False
+    cluster: str = ""
 
 
 def follow(known: Mapping[Place, ChainState], batch: Batch, steps: Steps, reread: Reread) -> dict[Place, ChainState]:
@@ -100,13 +104,14 @@ def follow(known: Mapping[Place, ChainState], batch: Batch, steps: Steps, reread
 
 def _begun(state: ChainState | None, batch: Batch, source: str) -> _Reading:
     """Return the reading of a chain that goes on in a batch, or begins there."""
+    trail = TrailCluster(batch.cluster)
     if state is None:
-        return _Reading(ChainCheck(source, is_whole=not batch.log_start and not batch.has_holes))
+        return _Reading(ChainCheck(source, is_whole=not batch.log_start and not batch.has_holes, trail=trail))
     is_behind_hole = batch.has_holes or state.is_before_hole
     if is_behind_hole or not state.last_hash:
-        return _Reading(ChainCheck(source, is_whole=False), restarts=int(is_behind_hole))
+        return _Reading(ChainCheck(source, is_whole=False, trail=trail), restarts=int(is_behind_hole))
     kind = Kind.END if state.is_ended else Kind.EVENT
-    check = ChainCheck(source)
+    check = ChainCheck(source, trail=trail)
     check.resume(Entry(source, state.last_sequence, kind, state.last_ms, hash=bytes.fromhex(state.last_hash)))
     return _Reading(check)
 

@@ -98,7 +98,8 @@ class _Run:
     def commit(self, read: ReadBatch, part: Path) -> Ingested:
         """Commit a batch whose files stand beside `part`; returns what was read so far."""
         (topic_id, taken), tables = (self._trail.topic_id, read.taken), self._tables
-        batch = Batch(topic_id, taken.partition, self._trail.begin(taken.partition), self._now_ms, bool(taken.missed))
+        log_start, cluster = self._trail.begin(taken.partition), self._lake.cluster_id
+        batch = Batch(topic_id, taken.partition, log_start, self._now_ms, bool(taken.missed), cluster)
         found = follow(self._chains, batch, read.steps, partial(_reread, self._trail, taken.partition))
         identifiers = {NUMBER: tables.chains.number + 1, identifier(topic_id, taken.partition): taken.until}
         for table, files in ((tables.dead_letters, read.dead_letters), (tables.events, read.events)):

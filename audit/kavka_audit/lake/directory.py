@@ -167,6 +167,11 @@ class Lake:
                 finally:
                     self._holder = ""
 
+    @property
+    def cluster_id(self) -> str:
+        """Return the cluster for which this run holds the directory; an empty text where none does."""
+        return self._holder
+
     def _tidy(self) -> None:
         """Delete what a run that died has left: files half written, and those that were merged into another."""
         for left in unfinished(self.directory):

@@ -39,7 +39,7 @@ def hashed(records: Frame) -> Frame:
 def link_columns() -> list[Column]:
     """What of an entry tells whether it joins the one before, by columns of `entries_of`; NULL of what is none."""
     is_entry = F.col("header_problem").isNull()
-    is_first_head = F.col("entry_kind").isin(*SIGNED) & (F.col("sequence") == 0)
+    is_head = F.col("entry_kind").isin(*SIGNED)
     return [
         F.when(is_entry, F.col("entry_kind")).alias("entry_kind"),
         F.when(is_entry, F.unhex("ce_chainprevious")).alias("previous"),
@@ -47,7 +47,7 @@ def link_columns() -> list[Column]:
         F.when(is_entry, F.unhex("ce_chainsignature")).alias("signature"),
         F.when(is_entry, F.col("ce_chainkeyid")).alias("key_id"),
         F.when(is_entry, _hash() == F.col("ce_chainhash")).alias("has_its_hash"),
-        F.when(is_entry & is_first_head, F.col("value")).alias("value"),
+        F.when(is_entry & is_head, F.col("value")).alias("value"),
     ]
 
 

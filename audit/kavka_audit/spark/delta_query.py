@@ -256,7 +256,8 @@ class Query:
         links = rows.filter("has_its_hash IS NOT NULL").select(*LINKS)
         chains = self._chains
         for partition, found in groupby(in_order(steps_of(links)), key=lambda row: int(row["partition"])):
-            batch = Batch(self.topic_id, partition, self.log_starts.get(partition, 0), self._now_ms, partition in holes)
+            log_start, cluster = self.log_starts.get(partition, 0), self.lake.cluster_id
+            batch = Batch(self.topic_id, partition, log_start, self._now_ms, partition in holes, cluster)
             chains = follow(chains, batch, map(_step, found), partial(_reread, links, partition))
         reached = {identifier(self.topic_id, span.partition): span.last + 1 for span in spans}
         replace_chains(self.tables.chains, chains, {**numbers, **reached})

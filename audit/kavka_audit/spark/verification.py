@@ -78,7 +78,7 @@ def in_order(frame: Any) -> Iterator[Any]:
 
 
 def entry_from(row: Any) -> Entry:
-    """Return the entry of a row; it has its value where that is the value of a first head."""
+    """Return the entry of a row; it has its value where that is the value of a head."""
     return Entry(
         row["source"],
         row["sequence"],

@@ -105,7 +105,8 @@ class Auditing:
             start = str(broker.lifecycle.broker_epoch)
         else:
             start = broker.as_controller.controller.incarnation_id.hex()
-        chain, now_ms = Chain(f"{broker.node_id}-{start}", self._key, self._ends.ends), broker.clock.now_ms()
+        chain = Chain(f"{broker.node_id}-{start}", self._key, self._ends.ends, broker.cluster_id)
+        now_ms = broker.clock.now_ms()
         interval_ms, held_max = broker.config["kavka.audit.interval.ms"], broker.config["kavka.audit.buffer.events"]
         self.journal = Journal(chain, now_ms, interval_ms, self._policy, held_max)
         broker.audit, broker.use = self.journal.window, self.journal.use

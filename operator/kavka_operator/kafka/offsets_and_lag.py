@@ -103,6 +103,13 @@ class LogDirs:
 class Onlooker(KafkaClient):
     """A client that only asks. Every method may raise AdminError."""
 
+    def cluster_id(self) -> str:
+        """The id of the cluster."""
+        with in_words("describe the cluster"):
+            described = self._send(DescribeClusterRequest())
+            raise_for(described.error_code, described.error_message)
+            return str(described.cluster_id)
+
     def members(self) -> Members:
         """The brokers, and every partition with its replicas."""
         with in_words("describe the cluster"):

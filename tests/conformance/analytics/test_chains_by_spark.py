@@ -8,6 +8,7 @@ import pytest
 
 from kavka_broker.core.audit.chain import Entry
 from kavka_broker.core.audit.cloud_events import entry_of
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.verification import Verdict
 from tests.conformance.analytics.planted import Drawn, KeptSource
@@ -15,7 +16,7 @@ from tests.unit.analytics.trail import Kept
 from tests.unit.audit.runs import steps
 from tests.unit.audit.test_runs import drawn, entry_by_entry
 from tests.unit.audit.test_tampered_trails import TAMPERINGS
-from tests.unit.audit.trails import KEY, long_trail
+from tests.unit.audit.trails import KEY, OTHER_CLUSTER, long_trail
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
@@ -109,6 +110,16 @@ def test_each_tampering_has_the_same_verdict(spark: Any) -> None:
         name = TAMPERINGS[place].__name__ if place < len(TAMPERINGS) else "sound"
         assert check.verdicts(place) == expected(entries, log_start), name
     assert check.runs > len(trails)
+
+
+@pytest.mark.usefixtures("small_blocks")
+def test_a_trail_of_another_cluster_is_told_of_every_chain(spark: Any) -> None:
+    trail = long_trail()
+    check = TrailCheck((KEY,), TrailCluster(OTHER_CLUSTER))
+    read_by_spark(spark, kept_apart([(trail.entries, 0)]), check)
+    verdicts = check.verdicts()
+    assert verdicts == trail.verdicts(cluster=OTHER_CLUSTER)
+    assert {str(damage and damage.fault) for damage in (found.damage for found in verdicts.values())} == {"foreign"}
 
 
 @pytest.mark.usefixtures("small_blocks")

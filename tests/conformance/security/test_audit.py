@@ -124,6 +124,15 @@ def test_a_refusal_and_logins_are_told_and_a_tampered_copy_is_found(
     )
     assert code == 0, said
 
+    foreign = ("--key-file", key_file, "--cluster-id", "another")
+    code, said = run("audit", "verify", "--bootstrap", server.bootstrap, *foreign)
+    assert code == 1, said
+    assert f"{first}: DAMAGED: foreign at sequence 0: the head names the cluster '{verdict.cluster}'" in said
+    code, said = run(
+        "audit", "verify", "--bootstrap", server.bootstrap, "--key-file", key_file, "--cluster-id", verdict.cluster
+    )
+    assert code == 0, said
+
     place = next(index for index, entry in enumerate(entries) if b"bob" in entry.value)
     flipped = replace(entries[place], value=entries[place].value.replace(b"bob", b"eve"))
     damage = verify([*entries[:place], flipped, *entries[place + 1 :]], [KEY]).damage

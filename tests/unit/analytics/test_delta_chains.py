@@ -11,7 +11,7 @@ from kavka_audit.delta.chain_states import Batch, ChainState, Place, follow
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.lake.batch_parser import FORMS
 from kavka_audit.lake.chain_steps import Links, Step
-from kavka_broker.core.audit.chain import Entry
+from kavka_broker.core.audit.chain import Chain, Entry
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.verification import Verdict, verify
 from tests.unit.analytics.delta import chains, entries, taken_in
@@ -20,7 +20,7 @@ from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD, records_of
 from tests.unit.analytics.test_lake import USE
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, Record, chain_of
 from tests.unit.audit.runs import steps
-from tests.unit.audit.test_tampered_trails import TAMPERINGS, Tampering
+from tests.unit.audit.test_tampered_trails import TAMPERINGS, Tampering, of_another_cluster
 from tests.unit.audit.trails import long_trail
 
 BATCHES = (7, 50, 100_000)
@@ -33,8 +33,8 @@ def linked(entries: Sequence[Entry], first: int) -> list[Step]:
     return links.steps()
 
 
-def followed(entries: Sequence[Entry], log_start: int, size: int) -> dict[str, ChainState]:
-    """The chains of a partition that is read in batches of so many records."""
+def followed(entries: Sequence[Entry], log_start: int, size: int, cluster: str = "") -> dict[str, ChainState]:
+    """The chains of a partition that is read in batches of so many records, of a cluster if that is known."""
     found: dict[Place, ChainState] = {}
     for first in range(0, len(entries), size):
 
@@ -43,7 +43,7 @@ def followed(entries: Sequence[Entry], log_start: int, size: int) -> dict[str, C
             singles = [step for offset, entry in between for step in linked([entry], offset)]
             return [step for step in singles if step.entry.source == source]
 
-        batch = Batch("topic", 0, log_start, NOW_MS)
+        batch = Batch("topic", 0, log_start, NOW_MS, cluster=cluster)
         found = follow(found, batch, linked(entries[first : first + size], log_start + first), reread)
     return {state.source: state for state in found.values()}
 
@@ -98,6 +98,25 @@ def test_an_entry_that_is_changed_is_found_in_any_batches(size: int) -> None:
         trail.entries[place] = replace(entry, value=entry.value + b" ")
         found = followed(trail.entries, 0, size)[entry.source]
         assert (found.verdict, found.fault, found.fault_sequence) == ("damaged", "flipped", entry.sequence)
+
+
+@pytest.mark.parametrize("size", BATCHES)
+def test_a_chain_of_another_cluster_is_found_in_any_batches(size: int) -> None:
+    trail = long_trail()
+    trail.entries[100:100] = of_another_cluster("9-1", 3)
+    found = followed(trail.entries, 0, size, CLUSTER)
+    assert (found["9-1"].fault, found["9-1"].fault_sequence) == ("foreign", 0)
+    assert {state.verdict for source, state in found.items() if source != "9-1"} == {"sound"}
+
+
+def test_a_run_knows_whose_trail_it_takes_in(tmp_path: Path) -> None:
+    trail = Kept()
+    for node, cluster in ((1, CLUSTER), (2, ""), (3, "another")):
+        trail.write(0, [Chain(f"{node}-1", None, (), cluster).head(NOW_MS)])
+    lake, _ = taken_in(tmp_path, trail)
+    assert {source: state.verdict for source, state in chains(lake).items()} == {
+        "1-1": "sound", "2-1": "sound", "3-1": "damaged"
+    }  # fmt: skip
 
 
 def test_a_chain_that_is_written_again_breaks_at_the_batch() -> None:

@@ -14,7 +14,7 @@ from kavka_broker.core.audit.chain import HEAD_MS, SIGNED, Chain, Entry, Kind
 from kavka_broker.core.audit.keys import HmacKey
 from kavka_broker.core.audit.trail_check import CHAINS_MAX, TooManyChainsError, TrailCheck
 from kavka_broker.core.audit.verification import Fault, State
-from tests.unit.audit.trails import BEGIN_MS, KEY, Node, Trail, long_trail
+from tests.unit.audit.trails import BEGIN_MS, CLUSTER, KEY, OTHER_CLUSTER, SECOND_MS, Node, Trail, long_trail
 
 UNSIGNED: Final = "unsigned"
 Told = dict[str, str]  # by chain: a fault, or UNSIGNED
@@ -30,7 +30,7 @@ def tampering(function: Tampering) -> Tampering:
 def told(trail: Trail) -> Told:
     """The chains that are not sound, each with its first damage."""
     found = {}
-    for source, verdict in trail.verdicts().items():
+    for source, verdict in trail.verdicts(cluster=CLUSTER).items():
         if verdict.state is not State.SOUND:
             assert verdict.state is (State.UNSIGNED if verdict.damage is None else State.DAMAGED)
             found[source] = UNSIGNED if verdict.damage is None else verdict.damage.fault.value
@@ -67,6 +67,15 @@ def behind(last: Entry, count: int, time_ms: int | None = None) -> list[Entry]:
         last = replace(entry, hash=entry.expected_hash())
         entries.append(last)
     return entries
+
+
+def of_another_cluster(source: str, minutes: int, time_ms: int = BEGIN_MS, cluster: str = OTHER_CLUSTER) -> list[Entry]:
+    """A chain of a node of another cluster, which signs with the same key: a head a minute, and events between."""
+    chain, entries = Chain(source, KEY, (), cluster), list[Entry]()
+    for second in range(60 * minutes):
+        moment = time_ms + SECOND_MS * second
+        entries.append(chain.event(b"{}", moment) if second % 60 else chain.head(moment))
+    return [*entries, chain.head(time_ms + HEAD_MS * minutes)]
 
 
 def long_killed(trail: Trail) -> None:
@@ -235,6 +244,64 @@ def the_beginning_of_one_chain_cut_and_what_follows_moved_to_the_log_start(trail
     trail.entries[:0] = moved
     trail.log_start = 100
     return {"3-1": "late"}
+
+
+# --- of another cluster -----------------------------------------------------------------------------------------------
+
+
+@tampering
+def a_chain_of_another_cluster_with_the_same_key_put_in(trail: Trail) -> Told:
+    trail.entries[100:100] = of_another_cluster("9-1", 3)
+    return {"9-1": "foreign"}
+
+
+@tampering
+def a_chain_of_the_node_with_the_same_id_of_another_cluster_put_in(trail: Trail) -> Told:
+    """Between two starts of that node. The one behind names the one before, and both stay sound."""
+    begin = trail.of("1-2")[0]
+    trail.entries[begin:begin] = of_another_cluster("1-15", 2, trail.entries[begin].time_ms)
+    return {"1-15": "foreign"}
+
+
+@tampering
+def a_chain_of_another_cluster_that_goes_on_for_long(trail: Trail) -> Told:
+    """Its heads, an hour after those of this cluster, make no node of this one late."""
+    trail.entries += of_another_cluster("9-1", 60, trail.entries[-1].time_ms)
+    return {"9-1": "foreign"}
+
+
+@tampering
+def a_chain_of_another_cluster_before_the_first_one_that_retention_has_left_of_a_node(trail: Trail) -> Told:
+    """That names one which is deleted; it stays the node's first."""
+    trail.forget(trail.of("1-2")[0])
+    trail.entries[:0] = of_another_cluster("1-15", 2, trail.entries[0].time_ms)
+    return {"1-15": "foreign"}
+
+
+@tampering
+def a_chain_of_another_cluster_renamed_to_this_one(trail: Trail) -> Told:
+    chain = of_another_cluster("9-1", 1)
+    chain[0] = replace(chain[0], value=chain[0].value.replace(OTHER_CLUSTER.encode(), CLUSTER.encode()))
+    trail.entries += chain
+    return {"9-1": "flipped"}
+
+
+@tampering
+def a_chain_of_another_cluster_renamed_to_this_one_with_good_hashes(trail: Trail) -> Told:
+    chain = of_another_cluster("9-1", 1)
+    renamed = [replace(entry, value=entry.value.replace(OTHER_CLUSTER.encode(), CLUSTER.encode())) for entry in chain]
+    trail.entries += renamed
+    hashed(trail, "9-1")
+    return {"9-1": "unsigned"}
+
+
+@tampering
+def the_name_of_the_cluster_taken_off_the_heads_of_another(trail: Trail) -> Told:
+    """As if an older node had written them."""
+    chain = of_another_cluster("9-1", 1)
+    trail.entries += [replace(entry, value=b"" if entry.signature else entry.value) for entry in chain]
+    hashed(trail, "9-1")
+    return {"9-1": "unsigned"}
 
 
 # --- others -----------------------------------------------------------------------------------------------------------

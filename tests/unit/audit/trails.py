@@ -8,11 +8,13 @@ from kavka_broker.core.audit.buffer import Journal
 from kavka_broker.core.audit.chain import HEAD_MS, Chain, Entry, Kind
 from kavka_broker.core.audit.chain_ends import End, with_end
 from kavka_broker.core.audit.events import Lifecycle
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.keys import HmacKey, SigningKey, VerifyingKey
 from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.verification import Verdict
 
 KEY = HmacKey(bytes(range(32)))
+CLUSTER, OTHER_CLUSTER = "abcdefghijklmnopqrstuv", "ABCDEFGHIJKLMNOPQRSTUV"
 BEGIN_MS = 1_790_000_000_000
 SECOND_MS = 1_000
 
@@ -20,7 +22,7 @@ SECOND_MS = 1_000
 @dataclass
 class Node:
     """A node of the cluster, how far its clock is ahead, whether its clients are refused nothing, what it keeps on its
-    disk, and its journal while it runs.
+    disk, and its journal while it runs. With an empty `cluster` it is an older node, whose heads name none.
     """
 
     id: int
@@ -30,11 +32,12 @@ class Node:
     journal: Journal | None = None
     ahead_ms: int = 0
     is_quiet: bool = False
+    cluster: str = CLUSTER
 
     def start(self, now_ms: int) -> None:
         """Begin a chain."""
         self.starts += 1
-        self.journal = Journal(Chain(f"{self.id}-{self.starts}", self.key, self.ends), now_ms)
+        self.journal = Journal(Chain(f"{self.id}-{self.starts}", self.key, self.ends, self.cluster), now_ms)
         self.journal.window.note(Lifecycle("START", str(self.id), "0.1.0"))
 
     def write(self, now_ms: int, *, is_last: bool = False) -> list[Entry]:
@@ -86,9 +89,11 @@ class Trail:
         del self.entries[:count]
         self.log_start += count
 
-    def verdicts(self, keys: Sequence[VerifyingKey] = (KEY,)) -> dict[str, Verdict]:
+    def verdicts(
+        self, keys: Sequence[VerifyingKey] = (KEY,), cluster: str = "", *, is_required: bool = False
+    ) -> dict[str, Verdict]:
         """Return what a verification says."""
-        check = TrailCheck(keys)
+        check = TrailCheck(keys, TrailCluster(cluster, is_required))
         for entry in self.entries:
             check.add(0, self.log_start, entry)
         return check.verdicts()

@@ -6,23 +6,34 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.core.audit.chain import Chain
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.keys import HmacKey, VerifyingKey
-from kavka_cli.commands.audit.verify import FAMILIES, FOREIGN_MAX, figures, judge, lines, put_figures
+from kavka_cli.commands.audit.verify import (
+    FAMILIES,
+    FOREIGN_MAX,
+    cluster_of_trail,
+    figures,
+    judge,
+    lines,
+    put_figures,
+)
 from kavka_cli.output import CommandError
+from kavka_cli.target import Target
 from kavka_operator.kafka.audit_topic import Read
+from tests.unit.operator.fakes import cluster
 from tests.unit.operator.person import run
 
 KEY = HmacKey(bytes(range(32)))
 FIRST = "1970-01-01T00:00:00+00:00"
 
 
-def judged(records: list[Read], *keys: VerifyingKey) -> tuple[list[str], bool]:
-    judgement = judge(records, keys)
+def judged(records: list[Read], *keys: VerifyingKey, trail: TrailCluster | None = None) -> tuple[list[str], bool]:
+    judgement = judge(records, keys, trail)
     return lines(judgement, keys), judgement.is_sound
 
 
-def records(source: str) -> list[Read]:
-    chain = Chain(source, KEY)
+def records(source: str, cluster: str = "main-id") -> list[Read]:
+    chain = Chain(source, KEY, (), cluster)
     entries = [chain.head(0), chain.event(b"a", 1), chain.event(b"b", 2), chain.end(3)]
     return [Read(0, entry.sequence, entry) for entry in entries]
 
@@ -71,6 +82,33 @@ def test_a_key_that_was_not_given_is_named() -> None:
     assert line.startswith(f"1-7: UNSIGNED: its heads are signed by {KEY.id}, no key of which was given; 4 entries")
 
 
+def test_a_chain_of_another_cluster_is_told_with_its_id() -> None:
+    """Signed with the same key, it was sound, and the exit code 0."""
+    other = records("9-7", "other\x1b[2J" + 200 * "x")
+    lines, is_sound = judged([*records("1-7"), *other], KEY, trail=TrailCluster("main-id"))
+    assert not is_sound
+    assert lines[0].startswith("1-7: sound: ")
+    damaged = f"DAMAGED: foreign at sequence 0: the head names the cluster 'other\\x1b[2J{91 * 'x'}'; "
+    assert lines[1].startswith(f"9-7: {damaged}4 entries, 2 events, 0 lost, nothing proved")
+
+
+def test_what_older_heads_do_not_prove_is_said() -> None:
+    (line,), is_sound = judged(records("1-7", ""), KEY, trail=TrailCluster("main-id"))
+    assert is_sound
+    assert line.startswith("1-7: sound: ")
+    assert line.endswith(", ended, no head names its cluster")
+    (line,), is_sound = judged(records("1-7", ""), KEY, trail=TrailCluster("main-id", is_required=True))
+    assert not is_sound
+    assert line.startswith("1-7: UNSIGNED: nothing shows that it is of this cluster; 4 entries")
+
+
+def test_the_cluster_is_the_one_that_was_asked_for_or_that_its_resource_knows() -> None:
+    known = cluster().replaced({"status": cluster().status.replaced({"cluster_id": "main-id"})})
+    found = Target("main", "127.0.0.1:1", resources=(known,))
+    assert cluster_of_trail(found, "") == TrailCluster("main-id")
+    assert cluster_of_trail(found, "other-id") == TrailCluster("other-id", is_required=True)
+
+
 def test_a_topic_without_entries_is_not_sound() -> None:
     lines, is_sound = judged([], KEY)
     assert not is_sound
@@ -111,17 +149,19 @@ def test_figures_tell_prometheus_what_was_found() -> None:
     first, second, *rest = records("1-7")
     tampered = [first, with_value(second, b"z"), *rest]
     unsigned = [replace(record, entry=Chain("3-7").event(b"", 0)) for record in records("3-7")[:1]]
-    found = judge([*tampered, *records("2-7"), *unsigned, Read(0, 5, None, "none")], [KEY])
+    older = [*records("2-7"), *records("4-7", "")]
+    found = judge([*tampered, *older, *unsigned, Read(0, 5, None, "none")], [KEY])
     told = figures(found, 'a "b"', 1_800_000_000.5).splitlines()
     assert [line for line in told if not line.startswith("#")] == [
         'kavka_audit_verified_timestamp_seconds{cluster="a \\"b\\""} 1800000000.5',
-        'kavka_audit_chains{cluster="a \\"b\\"",state="sound"} 1',
+        'kavka_audit_chains{cluster="a \\"b\\"",state="sound"} 2',
         'kavka_audit_chains{cluster="a \\"b\\"",state="unsigned"} 1',
         'kavka_audit_chains{cluster="a \\"b\\"",state="damaged"} 1',
         'kavka_audit_foreign_records{cluster="a \\"b\\""} 1',
-        'kavka_audit_verified_events{cluster="a \\"b\\""} 4',
+        'kavka_audit_verified_events{cluster="a \\"b\\""} 6',
         'kavka_audit_unproved_entries{cluster="a \\"b\\""} 1',
         'kavka_audit_lost_events{cluster="a \\"b\\""} 0',
+        'kavka_audit_unnamed_chains{cluster="a \\"b\\""} 1',
     ]
     assert sum(line.startswith("# TYPE") for line in told) == len(FAMILIES)
 

@@ -4,8 +4,9 @@ A node begins a chain when it starts; `source` names the node and that start. Th
 without gaps, so that a missing entry is seen, and a changed one no longer has its hash.
 
 Hashes alone stop nobody who can write all of them again. So the first entry is a head, and heads are added from time to
-time and at the end: entries whose hash is signed by a key of the node (`keys`). The first head names where the chains
-of the node ended before (`ends`).
+time and at the end: entries whose hash is signed by a key of the node (`keys`). Each names the cluster, so that no chain
+is shown as one of another cluster that signs with the same key; the first one also names where the chains of the node
+ended before (`heads`).
 
 An event that could not be kept has no number. A loss says how many there were, where they would have been.
 """
@@ -17,7 +18,8 @@ from hashlib import sha256
 from struct import Struct
 from typing import Final
 
-from kavka_broker.core.audit.chain_ends import End, text_of
+from kavka_broker.core.audit.chain_ends import End
+from kavka_broker.core.audit.heads import value_of
 from kavka_broker.core.audit.keys import SigningKey
 
 HASH_BYTES: Final = 32
@@ -71,17 +73,22 @@ def hash_of(source: str, sequence: int, kind: Kind, time_ms: int, value: bytes, 
 
 
 class Chain:
-    """The end of a chain that this node writes. `key` signs its heads; without one they have no signature."""
+    """The end of a chain that this node writes. `key` signs its heads; without one they have no signature. `cluster` is
+    the id that they name; heads of older nodes named none.
+    """
 
-    __slots__ = ("_before", "_key", "_previous", "is_ended", "sequence", "source")
+    __slots__ = ("_before", "_cluster", "_key", "_previous", "is_ended", "sequence", "source")
 
-    def __init__(self, source: str, key: SigningKey | None = None, before: Sequence[End] = ()) -> None:
+    def __init__(
+        self, source: str, key: SigningKey | None = None, before: Sequence[End] = (), cluster: str = ""
+    ) -> None:
         assert source, "a chain has a name"
         self.source = source
         self.sequence = 0  # of the next entry
         self.is_ended = False
         self._key = key
-        self._before = text_of(before) if before else b""
+        self._before = tuple(before)
+        self._cluster = cluster
         self._previous = NO_HASH
 
     def event(self, value: bytes, time_ms: int) -> Entry:
@@ -95,11 +102,11 @@ class Chain:
 
     def head(self, time_ms: int) -> Entry:
         """Add a head, which vouches for all entries before it. As the first entry it names the ends before."""
-        return self._add(Kind.HEAD, time_ms, b"" if self.sequence else self._before)
+        return self._add(Kind.HEAD, time_ms, value_of(self._cluster, None if self.sequence else self._before))
 
     def end(self, time_ms: int) -> Entry:
         """Add the last head. The chain takes no entry after it."""
-        entry = self._add(Kind.END, time_ms)
+        entry = self._add(Kind.END, time_ms, value_of(self._cluster, None if self.sequence else self._before))
         self.is_ended = True
         return entry
 

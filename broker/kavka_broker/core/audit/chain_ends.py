@@ -43,17 +43,21 @@ def with_end(ends: Sequence[End], end: End) -> tuple[End, ...]:
     return (*first, *others[-(ENDS_MAX - 1 - len(first)) :], end)
 
 
-def text_of(ends: Sequence[End]) -> bytes:
-    """Return ends as JSON: what a first head has as its value."""
-    told = [
+def as_fields(ends: Sequence[End]) -> list[dict[str, object]]:
+    """Return ends as they stand in JSON."""
+    return [
         {"source": end.source, "sequence": end.sequence, "hash": end.hash.hex(), "certain": end.is_certain}
         for end in ends
     ]
-    return json.dumps({"before": told}, separators=(",", ":")).encode()
+
+
+def text_of(ends: Sequence[End]) -> bytes:
+    """Return ends as JSON: what a node keeps on its disk."""
+    return json.dumps({"before": as_fields(ends)}, separators=(",", ":")).encode()
 
 
 def ends_of(text: bytes) -> tuple[End, ...]:
-    """Return the ends that a first head names; none where it has no value. Raises ValueError."""
+    """Return the ends in the file of a node, or in the value of a first head; none without a text. Raises ValueError."""
     if not text:
         return ()
     try:

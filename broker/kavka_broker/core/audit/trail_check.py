@@ -11,6 +11,9 @@ Records come by partition and offset, and are read once. What is kept grows with
   them has an entry before the others have added heads for two intervals, and within an interval, by its own time, of
   the first entries of others; and all of them together lack no more entries than there are offsets before the first
   record.
+- A chain whose heads name another cluster than the trail's proves nothing: neither itself, nor how time has passed, nor
+  what other chains there are. One that names none, as older nodes wrote them, is of this cluster where a later chain of
+  its node, which is of it, names its end.
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,6 +22,7 @@ from itertools import groupby
 from typing import Final
 
 from kavka_broker.core.audit.chain import Entry
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.keys import VerifyingKey
 from kavka_broker.core.audit.trail_clocks import Clock, Clocks
 from kavka_broker.core.audit.verification import INTERVALS_MAX, ChainCheck, Fault, Verdict
@@ -77,10 +81,13 @@ class Reading:
 
 
 class TrailCheck:
-    """Reads a trail. `keys` are all keys that nodes have signed with; without any, signatures are not looked at."""
+    """Reads a trail. `keys` are all keys that nodes have signed with; without any, signatures are not looked at.
+    `trail` is the cluster whose trail it has to be.
+    """
 
-    def __init__(self, keys: Sequence[VerifyingKey] = ()) -> None:
+    def __init__(self, keys: Sequence[VerifyingKey] = (), trail: TrailCluster | None = None) -> None:
         self._keys = keys
+        self._trail = TrailCluster() if trail is None else trail
         self._partitions: dict[int, Partition] = {}
         self._chains: dict[str, Reading] = {}
 
@@ -92,7 +99,7 @@ class TrailCheck:
 
     def add_hashed(self, partition: int, log_start: int, entry: Entry, *, has_its_hash: bool) -> None:
         """Take the next entry of a partition, of which it is known whether it has the hash of its fields: then its
-        value is asked for only where the entry is a first head. Raises TooManyChainsError.
+        value is asked for only where the entry is a head. Raises TooManyChainsError.
         """
         place = self._partitions.setdefault(partition, Partition(log_start))
         chain = self._chains.get(entry.source) or self._begin(place, entry)
@@ -110,7 +117,7 @@ class TrailCheck:
     def _begin(self, place: Partition, entry: Entry) -> Reading:
         if len(self._chains) >= CHAINS_MAX:
             raise TooManyChainsError(f"more than {CHAINS_MAX} chains; shorten the retention of the topic")
-        check = ChainCheck(entry.source, self._keys, is_whole=not place.log_start)
+        check = ChainCheck(entry.source, self._keys, is_whole=not place.log_start, trail=self._trail)
         self._chains[entry.source] = chain = Reading(check, place, entry.time_ms, place.round, Clock())
         if place.log_start and entry.sequence:
             place.lacking += entry.sequence
@@ -130,32 +137,40 @@ class TrailCheck:
             if chain.began_late and not chain.is_late:
                 chain.check.tell(Fault.LATE, 0, 0)
         was_cut = any(partition.log_start for partition in self._partitions.values())
+        proved = list[tuple[ChainCheck, ChainCheck]]()
         for checks in self._by_node():
             known = {end.source for check in checks for end in check.before}
             # A node that knows no certain end has lost what it knew, and only what it has tried since is on its disk.
             knowing = [any(end.is_certain for end in check.before) for check in checks]
             for place, check in enumerate(checks):
-                self._look_back(check, is_first=not place, was_cut=was_cut)
+                proved += self._look_back(check, is_first=not place, was_cut=was_cut)
                 for stranger in reversed(checks[:place]):
                     if stranger.source in known or not knowing[place]:
                         break
                     stranger.tell(Fault.UNNAMED, stranger.first_sequence)
+        for check, former in reversed(proved):  # by the last chain of a node also what that proves of earlier ones
+            former.cluster = former.cluster or check.cluster
         return {source: chain.check.verdict() for source, chain in self._chains.items()}
 
     def _by_node(self) -> Iterator[list[ChainCheck]]:
+        """Give the chains of each node, without those of other clusters, in the order in which they were found."""
         found: dict[str, list[ChainCheck]] = {}
         for source, chain in self._chains.items():
-            found.setdefault(node_of(source), []).append(chain.check)
+            if not chain.check.is_foreign:
+                found.setdefault(node_of(source), []).append(chain.check)
         return iter(found.values())
 
-    def _look_back(self, check: ChainCheck, *, is_first: bool, was_cut: bool) -> None:
-        """Compare what a chain says of those before it with what is there. Retention may have deleted what came before
-        the first chain of a node that is there.
+    def _look_back(
+        self, check: ChainCheck, *, is_first: bool, was_cut: bool
+    ) -> Iterator[tuple[ChainCheck, ChainCheck]]:
+        """Compare what a chain says of those before it with what is there; gives it with each that it proves. Retention
+        may have deleted what came before the first chain of a node that is there.
         """
         for source, group in groupby(check.before, key=lambda end: end.source):
             ends = list(group)
             if source in self._chains:
-                self._chains[source].check.named(ends)
+                if self._chains[source].check.named(ends):
+                    yield check, self._chains[source].check
             elif any(end.is_certain for end in ends) and not (was_cut and is_first):
                 check.tell(Fault.MISSING, 0, 0, source)
 

@@ -13,6 +13,9 @@ a tail is older than two intervals of heads, or there is no good head at all, th
 - Of one chain alone, never: entries cut off the end, and events that the node did not write. `trail_check` looks at all
   chains together, and sees cut ends and chains that are missing.
 
+A head of another cluster proves nothing here, whatever key has signed it (FOREIGN). One that names no cluster, as an older
+node wrote it, proves that a holder of the key wrote the chain, and not where: `cluster` of the verdict is empty then.
+
 The beginning may have been deleted by the retention of the topic; `is_whole` says that it was not.
 """
 
@@ -22,7 +25,8 @@ from enum import StrEnum
 from typing import Final
 
 from kavka_broker.core.audit.chain import HEAD_MS, NO_HASH, SIGNED, Entry, Kind
-from kavka_broker.core.audit.chain_ends import End, ends_of
+from kavka_broker.core.audit.chain_ends import End
+from kavka_broker.core.audit.heads import TrailCluster, read_head
 from kavka_broker.core.audit.keys import HmacKey, VerifyingKey, key_named
 
 INTERVALS_MAX: Final = 2
@@ -48,6 +52,7 @@ class Fault(StrEnum):
     LATE = "late"  # the first entries are missing, and retention has not deleted them
     MISSING = "missing"  # the node's chain before this one is not there
     UNNAMED = "unnamed"  # the node's next chain does not know this one
+    FOREIGN = "foreign"  # a head names another cluster
 
 
 class State(StrEnum):
@@ -74,6 +79,7 @@ class Damage:
     sequence: int
     index: int
     chain: str = ""  # the other one, of MISSING
+    cluster: str = ""  # the other one, of FOREIGN
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,6 +98,9 @@ class Verdict:
     damages: Sequence[Damage] = ()
     damages_total: int = 0
     unknown_keys: Sequence[str] = ()  # ids of keys that were not given, which have signed heads
+    cluster: str = ""  # that its heads, or the node's next chain, name
+    is_unnamed: bool = False  # it has a good head, and nothing names its cluster
+    lacks_cluster: bool = False  # which it has to name
 
     @property
     def damage(self) -> Damage | None:
@@ -146,6 +155,9 @@ class ChainCheck:
     source: str
     keys: Sequence[VerifyingKey] = ()
     is_whole: bool = True
+    trail: TrailCluster = field(default_factory=TrailCluster)
+    cluster: str = ""  # that a good head names, or the node's next chain, which is of that cluster
+    is_foreign: bool = False
     first_sequence: int = 0
     last: Entry | None = None
     before: tuple[End, ...] = ()  # the ends that a good first head names
@@ -248,19 +260,23 @@ class ChainCheck:
             self._damages.append(damage)
         return damage
 
-    def named(self, ends: Sequence[End]) -> None:
-        """Take where the node's next chain says that this one ended: that is proved, or shows what was cut or added."""
+    def named(self, ends: Sequence[End]) -> bool:
+        """Take where the node's next chain says that this one ended: that is proved, or shows what was cut or added.
+        Returns whether it is proved.
+        """
         last = self.last
         if last is None:
-            return
+            return False
         if any((end.sequence, end.hash) == (last.sequence, last.hash) for end in ends):
             self._prove(last)
-        elif last.sequence < min(end.sequence for end in ends):
+            return True
+        if last.sequence < min(end.sequence for end in ends):
             self.tell(Fault.TRUNCATED, last.sequence + 1)
         elif last.sequence > (highest := max(end.sequence for end in ends)):
             self.tell(Fault.ADDED, highest + 1)
         else:
             self.tell(Fault.REWRITTEN, last.sequence)
+        return False
 
     def verdict(self) -> Verdict:
         """Return what was found."""
@@ -278,6 +294,9 @@ class ChainCheck:
             self._damages,
             self.damages_total,
             self._unknown_keys,
+            self.cluster,
+            self._is_unnamed,
+            self._lacks_cluster,
         )
 
     @property
@@ -286,12 +305,22 @@ class ChainCheck:
         return self._head_ms
 
     @property
+    def _is_unnamed(self) -> bool:
+        return bool(self.heads and not self.cluster)
+
+    @property
+    def _lacks_cluster(self) -> bool:
+        return self.trail.is_required and self._is_unnamed
+
+    @property
     def _is_ended(self) -> bool:
         return self.last is not None and self.last.kind is Kind.END
 
     def _state(self) -> State:
         if self.damages_total:
             return State.DAMAGED
+        if self._lacks_cluster:
+            return State.UNSIGNED
         if not self.keys or not self._tail + self._unproved:
             return State.SOUND
         is_late = self._head_ms is None or self._tail_ms - self._head_ms > INTERVALS_MAX * HEAD_MS
@@ -397,17 +426,24 @@ class ChainCheck:
             if head.key_id not in self._unknown_keys and len(self._unknown_keys) < UNKNOWN_KEYS_MAX:
                 self._unknown_keys.append(head.key_id)
         else:
-            self.heads += 1
-            self._head_ms = head.time_ms
-            self._prove(head)
-            if head.sequence == 0:
-                self._take_ends(index, head)
+            self._take_good_head(index, head)
 
-    def _take_ends(self, index: int, head: Entry) -> None:
+    def _take_good_head(self, index: int, head: Entry) -> None:
         try:
-            self.before = ends_of(head.value)
+            cluster, before = read_head(head.value, is_first=head.sequence == 0)
         except ValueError:
-            self.tell(Fault.FLIPPED, 0, index)
+            self.tell(Fault.FLIPPED, head.sequence, index)
+            return
+        if cluster and not self.trail.is_named_by(cluster):
+            if not self.is_foreign:
+                self.tell(Fault.FOREIGN, head.sequence, index).cluster = cluster
+            self.is_foreign = True
+            return
+        self.cluster = cluster or self.cluster
+        self.before = before or self.before
+        self.heads += 1
+        self._head_ms = head.time_ms
+        self._prove(head)
 
     def _prove(self, entry: Entry) -> None:
         self._proved, self._tail, self._proved_entry = self._proved + self._tail, 0, entry

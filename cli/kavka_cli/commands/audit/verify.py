@@ -9,25 +9,30 @@ import time
 from argparse import ArgumentParser, Namespace
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Final
 
+from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.keys import KeyProblemError, VerifyingKey, verifying_key
 from kavka_broker.core.audit.trail_check import TooManyChainsError, TrailCheck
 from kavka_broker.core.audit.verification import DAMAGES_MAX, Damage, Fault, State, Verdict
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.target import Target, add_target, find_target, target_options
+from kavka_operator.api.cluster import KafkaCluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.audit_topic import Read, place_of, read_trail
+from kavka_operator.kafka.offsets_and_lag import Onlooker
 from kavka_operator.optional_libraries import lacking
 
 HELP = "Say whether the audit trail is as its nodes wrote it, and up to where. Exit code 1 where not, 2 on errors."
 NOT_SOUND = 1
 UNREADABLE = 2
+CLUSTER_LENGTH_MAX: Final = 100
+"""Characters of another cluster's id that are told: without keys, any text may stand there."""
 FOREIGN_MAX: Final = 100
 """Foreign records that are told one by one; of others the number."""
 NO_ENTRIES: Final = (
@@ -40,6 +45,7 @@ FAMILIES: Final[Mapping[str, str]] = {
     "kavka_audit_verified_events": "Events of the audit trail that stand in the place where their node wrote them.",
     "kavka_audit_unproved_entries": "Entries of the audit trail that no signed head vouches for (yet).",
     "kavka_audit_lost_events": "Events that nodes say they could not keep.",
+    "kavka_audit_unnamed_chains": "Chains of the audit trail whose cluster nothing names, as older nodes wrote them.",
 }
 """What a verification tells Prometheus, as gauges."""
 
@@ -67,8 +73,8 @@ class Judgement:
 class TrailReading:
     """Collects what a verification finds while it reads a trail."""
 
-    def __init__(self, keys: Sequence[VerifyingKey]) -> None:
-        self.check = TrailCheck(keys)
+    def __init__(self, keys: Sequence[VerifyingKey], trail: TrailCluster | None = None) -> None:
+        self.check = TrailCheck(keys, trail)
         self._foreign: list[str] = []
         self._foreign_total = 0
 
@@ -89,6 +95,11 @@ def add_options(parser: ArgumentParser) -> None:
     add_target(parser, has_pages=False)
     words = "A key that signs the trail (kavka.audit.key.file), or its public key; once for each key of the time."
     parser.add_argument("--key-file", type=Path, metavar="FILE", action="append", default=[], help=words)
+    words = (
+        "The id of the cluster whose trail this has to be; chains that name none are UNSIGNED then. Left out: the id in"
+        " the status of the KafkaCluster, or the one that the brokers tell, and chains of older nodes may name none."
+    )
+    parser.add_argument("--cluster-id", metavar="ID", default="", help=words)
     words = "Where to write what was found for Prometheus, as the textfile collector of node-exporter reads it."
     parser.add_argument("--metrics-file", type=Path, metavar="FILE", help=words)
     words = "What computes the hashes: this process, or Spark on as many processors as it is given (%(default)s)."
@@ -103,7 +114,7 @@ def run(options: Namespace) -> int:
         asked = target_options(options)
         keys = [_key(file) for file in options.key_file]
         found = find_target(asked)
-        judgement = _judged(options.engine, found, keys)
+        judgement = _judged(options.engine, found, keys, cluster_of_trail(found, options.cluster_id))
         if options.metrics_file is not None:
             put_figures(options.metrics_file, figures(judgement, asked.cluster or found.name, time.time()))
     except (CommandError, AdminError) as error:
@@ -113,30 +124,44 @@ def run(options: Namespace) -> int:
     return 0 if judgement.is_sound else NOT_SOUND
 
 
-def _judged(engine: str, found: Target, keys: Sequence[VerifyingKey]) -> Judgement:
+def cluster_of_trail(found: Target, wanted: str) -> TrailCluster:
+    """Return whose trail it has to be: the cluster that is wanted, otherwise by its resource, otherwise by what its
+    brokers tell. Raises AdminError.
+    """
+    if wanted:
+        return TrailCluster(wanted, is_required=True)
+    clusters = (resource for resource in found.resources if isinstance(resource, KafkaCluster))
+    known = next((cluster.status.cluster_id for cluster in clusters if cluster.status.cluster_id), None)
+    if known is not None:
+        return TrailCluster(known)
+    with closing(Onlooker(found.bootstrap, found.security)) as client:
+        return TrailCluster(client.cluster_id())
+
+
+def _judged(engine: str, found: Target, keys: Sequence[VerifyingKey], trail: TrailCluster) -> Judgement:
     if engine == "python":
-        return judge(read_trail(found.bootstrap, found.security), keys)
+        return judge(read_trail(found.bootstrap, found.security), keys, trail)
     for extra, *modules in (("audit", "kavka_audit_run", "kavka_audit", "duckdb"), ("spark", "pyspark")):
         if lack := lacking("kavka audit verify --engine spark", extra, *modules):
             raise CommandError(lack)
     from kavka_audit_run.verification import read_by_spark
 
-    trail = TrailReading(keys)
+    reading = TrailReading(keys, trail)
     with _in_words():
-        read_by_spark(found, trail.check, trail.add_foreign)
-    return trail.judgement()
+        read_by_spark(found, reading.check, reading.add_foreign)
+    return reading.judgement()
 
 
-def judge(records: Iterable[Read], keys: Sequence[VerifyingKey]) -> Judgement:
-    """Return what the records of a trail show. Raises CommandError."""
-    trail = TrailReading(keys)
+def judge(records: Iterable[Read], keys: Sequence[VerifyingKey], trail: TrailCluster | None = None) -> Judgement:
+    """Return what the records of a trail show, which has to be that of a cluster. Raises CommandError."""
+    reading = TrailReading(keys, trail)
     with _in_words():
         for record in records:
             if record.entry is not None:
-                trail.check.add(record.partition, record.log_start, record.entry)
+                reading.check.add(record.partition, record.log_start, record.entry)
             else:
-                trail.add_foreign(record.partition, record.offset, record.problem)
-    return trail.judgement()
+                reading.add_foreign(record.partition, record.offset, record.problem)
+    return reading.judgement()
 
 
 @contextmanager
@@ -170,6 +195,7 @@ def figures(judgement: Judgement, cluster: str, now_s: float) -> str:
         "kavka_audit_verified_events": {"": sum(verdict.events for verdict in verdicts)},
         "kavka_audit_unproved_entries": {"": sum(verdict.tail for verdict in verdicts)},
         "kavka_audit_lost_events": {"": sum(verdict.lost for verdict in verdicts)},
+        "kavka_audit_unnamed_chains": {"": sum(verdict.is_unnamed for verdict in verdicts)},
     }
     name = cluster.replace("\\", r"\\").replace('"', r"\"").replace("\n", r"\n")
     told = []
@@ -192,6 +218,8 @@ def put_figures(file: Path, text: str) -> None:
 def _words(verdict: Verdict, keys: Sequence[VerifyingKey]) -> str:
     end = "ended" if verdict.is_ended else "not ended"
     words = f"{verdict.entries} entries, {verdict.events} events, {verdict.lost} lost, {_proof(verdict, keys)}, {end}"
+    if verdict.is_unnamed:
+        words += ", no head names its cluster"
     match verdict.state:
         case State.SOUND:
             return f"sound: {words}"
@@ -222,12 +250,19 @@ def _lack(verdict: Verdict) -> str:
         return f"its heads are signed by {', '.join(verdict.unknown_keys)}, no key of which was given"
     if verdict.proved_sequence < 0:
         return "it has no signed head"
+    if verdict.lacks_cluster:
+        return "nothing shows that it is of this cluster"
     return f"no head vouches for its last {verdict.tail} entries, and none is under way"
 
 
 def _place(damage: Damage) -> str:
     words = f"{damage.fault} at sequence {damage.sequence}"
-    return f"{words}: the chain {damage.chain}, which it names" if damage.fault is Fault.MISSING else words
+    match damage.fault:
+        case Fault.MISSING:
+            return f"{words}: the chain {damage.chain}, which it names"
+        case Fault.FOREIGN:
+            return f"{words}: the head names the cluster {damage.cluster[:CLUSTER_LENGTH_MAX]!a}"
+    return words
 
 
 def _key(file: Path) -> VerifyingKey:
