@@ -8,6 +8,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Final
 
+from kavka_broker.core.metadata.decide.features import Direction
+from kavka_broker.core.metadata.image.features import METADATA_VERSION, TRANSACTION_VERSION
 from kavka_broker.core.raft.voters import Voter
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest, Listener
@@ -42,6 +44,8 @@ from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftV
 from kavka_broker.protocol.messages.remove_raft_voter_response import RemoveRaftVoterResponse
 from kavka_broker.protocol.messages.unregister_broker_request import UnregisterBrokerRequest
 from kavka_broker.protocol.messages.unregister_broker_response import UnregisterBrokerResponse
+from kavka_broker.protocol.messages.update_features_request import FeatureUpdateKey, UpdateFeaturesRequest
+from kavka_broker.protocol.messages.update_features_response import UpdateFeaturesResponse
 from tests.sim.clients import Client
 from tests.sim.history import Place
 from tests.sim.node import CLUSTER_ID
@@ -133,6 +137,19 @@ class Changer(Client):
         broker_id = self.gone()
         return None if broker_id is None else (UnregisterBrokerRequest(broker_id), UnregisterBrokerResponse)
 
+    def alter_transaction_version(self) -> tuple[Message, type[Message]]:
+        return self._feature(TRANSACTION_VERSION, self.random.choice((0, 1, 2)))
+
+    def alter_metadata_version(self) -> tuple[Message, type[Message]]:
+        """Raise or lower the level among those of the former release that no record tells apart."""
+        return self._feature(METADATA_VERSION, self.random.choice((23, 24, 25)))
+
+    def _feature(self, name: str, level: int) -> tuple[Message, type[Message]]:
+        """Where the direction that is drawn is the wrong one, the change is refused."""
+        direction = self.random.choice((Direction.UPGRADE, Direction.SAFE_DOWNGRADE))
+        update = FeatureUpdateKey(name, level, upgrade_type=direction)
+        return UpdateFeaturesRequest(1_000, [update]), UpdateFeaturesResponse
+
     def move_replica(self) -> tuple[Message, type[Message]]:
         """Move a replica to another directory of the node that is asked."""
         topic, index = self.random.choice(self.places)
@@ -155,5 +172,7 @@ class Changer(Client):
 #: Of a quorum whose voters are in its log.
 OF_VOTERS: Final = ("add_voter", "add_voter", "remove_voter")
 KINDS: Final = ("elect_preferred", "reassign", "create_topic", "delete_topic", "alter_config", "move_replica")
+#: Of feature levels: of a cluster with nodes of two releases.
+OF_FEATURES: Final = ("alter_transaction_version", "alter_transaction_version", "alter_metadata_version")
 #: These came later; each has a chance of its own.
 LATER: Final = ("alter_min_isr", "alter_flush", "alter_segments", "add_partitions", "unregister")

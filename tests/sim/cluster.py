@@ -8,6 +8,7 @@ A run fails with the first violated invariant, defect or anomaly, or where heali
 """
 
 import asyncio
+import contextlib
 import gc
 import math
 from collections import Counter
@@ -54,6 +55,7 @@ from tests.sim.playbook import WORKLOADS
 from tests.sim.producers import Producer
 from tests.sim.readers import Reader
 from tests.sim.registrations import Registrations
+from tests.sim.releases import Releases
 from tests.sim.replays import Replays
 from tests.sim.rooms import rooms_from
 from tests.sim.turns import FairTurns
@@ -93,6 +95,7 @@ class Shape:
     has_foreign: bool = False  # users keep files of their own in the log directories, see `foreign`
     is_strained: bool = False  # each disk: threads make room for every batch, see `storage.preallocation`
     has_former_producers: bool | None = None  # in `coordinated`: of transaction version 1, all or none; else drawn
+    has_releases: bool = False  # nodes of two releases, see `releases`
     handovers_a_turn: int = HANDOVERS_A_TURN  # partitions that a broker hands over in one turn of its loop
 
     @property
@@ -139,6 +142,7 @@ class Simulation:
         self.registrations = Registrations(self)
         self.turns = FairTurns(self)
         self.replays = Replays(self)
+        self.releases = Releases(self)
         self.looking: list[Callable[[Node], None]] = []  # workloads that look at nodes after their steps
         self.handovers = Handovers(self)
         self.divergences = Divergences(self)
@@ -205,6 +209,8 @@ class Simulation:
         node.disk.has_journal_by_directory = shape.has_journal_by_directory
         node.disk.is_strained = shape.is_strained
         node.on_start.append(self._watch)
+        if self.shape.has_releases:
+            node.on_start.append(self.releases.began)
         node.on_power_loss.append(self.invariants.lost_power)
         node.on_end.append(self.heirs.ended)
         node.on_end.append(partial(durability.checkpoint_is_synced, self.invariants))
@@ -316,6 +322,7 @@ class Simulation:
             rooms_from(1),
             large_by(self.seed),
             names_up_to(NAMES_BYTES),
+            self.releases.speaking() if self.shape.has_releases else contextlib.nullcontext(),
         ):
             try:
                 self.loop.create_task(self._play(), name="play").add_done_callback(self._played)

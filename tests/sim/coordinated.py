@@ -31,7 +31,8 @@ from collections.abc import Iterable, Iterator, Sequence
 from random import Random
 from typing import Any, Final
 
-from kavka_broker.core.transaction.state import EPOCH_MAX
+from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
+from kavka_broker.core.transaction.state import BUMPS_FROM, EPOCH_MAX
 from kavka_broker.peers import Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
@@ -42,6 +43,8 @@ from kavka_broker.protocol.messages.add_partitions_to_txn_request import (
     AddPartitionsToTxnTopic,
 )
 from kavka_broker.protocol.messages.add_partitions_to_txn_response import AddPartitionsToTxnResponse
+from kavka_broker.protocol.messages.api_versions_request import ApiVersionsRequest
+from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResponse
 from kavka_broker.protocol.messages.end_txn_request import EndTxnRequest
 from kavka_broker.protocol.messages.end_txn_response import EndTxnResponse
 from kavka_broker.protocol.messages.fetch_response import PartitionData
@@ -170,6 +173,9 @@ class Transactional(Client):
     transactional_id: str
     index: int  # of the partition whose offset it commits
     is_former: bool
+    follows_level = (
+        False  # begins each transaction as `transaction.version` says, as clients of the third generation do
+    )
     record: Record
     fates: Fates
     asks_offsets = True
@@ -178,6 +184,7 @@ class Transactional(Client):
     _coordinators: dict[int, tuple[str, int]]
     owners: Owners
     _identity: tuple[int, int] | None = None
+    _level_epoch = -1  # of the newest levels that it has heard of
     _present: Written | None = None
     _sequences: dict[Place, int]
     _chance: Random
@@ -260,8 +267,19 @@ class Transactional(Client):
             told = FetchOffset(self.group_id, (TOPIC, self.index), offset)
             self.record.fetched_offset(self.name, self.transactional_id, told, began, self.loop.time())
 
+    async def _look_at_level(self) -> None:
+        """Learn the level from any node. The newest one that the producer has heard of counts, as nodes may lag."""
+        found = await self.ask_any(ApiVersionsRequest("sim", "1"), ApiVersionsResponse)
+        if not isinstance(found, ApiVersionsResponse) or found.finalized_features_epoch < self._level_epoch:
+            return
+        levels = {feature.name: feature.max_version_level for feature in found.finalized_features}
+        self._level_epoch = found.finalized_features_epoch
+        self.is_former = levels.get(TRANSACTION_VERSION, 0) < BUMPS_FROM
+
     async def _transact(self) -> None:
         """Raises Over."""
+        if self.follows_level:
+            await self._look_at_level()
         written = self._begin_recorded()
         places = self.random.sample(PLACES, self.random.randint(1, len(PLACES)))
         for place in places:
@@ -443,6 +461,7 @@ class Coordinated(Workload):
             producer.transactional_id, producer.index = IDS[number % 2], number % 2
             is_former, said = self.random.random() < 0.5, self.shape.has_former_producers
             producer.is_former = is_former if said is None else said
+            producer.follows_level = self.shape.has_releases and not producer.is_former
             producer.record, producer.fates, producer.owners = self.record, self.fates, self.owners
             # As another workload has drawn: they may have expired.
             producer.asks_offsets = "offsets.retention.minutes" not in self.shape.settings

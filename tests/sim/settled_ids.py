@@ -8,6 +8,7 @@ from the bytes of its disk, and compared with what the coordinator knows then:
 | ReplaysAgree | the last record of an id says where the coordinator is moving it, or where it stands |
 | SettledIsCommitted | no record above the high watermark says where an id stands, or that it is gone |
 | OneMoveAtATime | no id has two records above the high watermark |
+| RecordsAreOfTheLevel | a record has the form that the level of `transaction.version` in the coordinator's image has |
 | marker-of-a-former-coordinator | a marker carries an epoch before the one in which its transaction was decided |
 
 `replays` looks at whole logs now and then, also once they are cleaned. Here each record is seen once, but for what
@@ -16,8 +17,10 @@ a disk has damaged.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, Final, NamedTuple
 
+from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
+from kavka_broker.core.transaction.records import TAGGED_FROM
 from kavka_broker.core.transaction.records import standing_of as standing_in
 from kavka_broker.core.transaction.state import BUMPS_FROM, Standing
 from kavka_broker.protocol.coordinator_records import Coordinator, unframe
@@ -26,17 +29,25 @@ from kavka_broker.protocol.messages.transaction.transaction_log_value import Tra
 from kavka_broker.protocol.records.record import read_records
 from tests.sim.appended_batches import Appended
 from tests.sim.node import Node
-from tests.sim.replays import end_of, is_comparable, standing_of, written
+from tests.sim.replays import bare, end_of, is_comparable, standing_of, written
 
 Simulation = Any
 
 
+TAGGED_FORM: Final = 1
+
+
 class Said(NamedTuple):
-    """A record: what it says of an id. None for a tombstone."""
+    """A record: what it says of an id, None for a tombstone; `form` is the version in which its value is written."""
 
     offset: int
     transactional_id: str
     standing: Standing | None
+    form: int = TAGGED_FORM
+
+    def agrees(self, live: Standing | None) -> bool:
+        """Whether the record says what is known of its id, as far as its form has room for it."""
+        return self.standing == (bare(live) if live is not None and self.form < TAGGED_FORM else live)
 
 
 @dataclass(slots=True)
@@ -69,24 +80,20 @@ class SettledIds:
             if known is None or known.shard is not shard:
                 # What it has loaded may be above the high watermark: a leader is not asked to wait for its followers.
                 known = self._known[place] = Known(shard, Appended(end_of(shard)))
-            for problem in self._problems(known):
+            level = node.broker.metadata.features.level(TRANSACTION_VERSION)
+            form = TAGGED_FORM if level >= TAGGED_FROM else 0
+            for problem in self._problems(known, form):
                 self._simulation.fail(f"{problem} ({node.host}, {shard.partition})")
 
-    def _problems(self, known: Known) -> Iterator[str]:
+    def _problems(self, known: Known, form: int) -> Iterator[str]:
+        """`form` is that of the records that the coordinator writes now."""
         shard = known.shard
         transactions, high_watermark = shard.transactions, shard.partition.high_watermark
         if end_of(shard) != known.appended.end_offset:
             said = list(appended(known))
             self.records += len(said)
             known.uncommitted += said
-            for record in said:
-                if record.standing is not None:
-                    self._note_decided(shard, record.standing)
-            for name, record in {record.transactional_id: record for record in said}.items():
-                transaction = transactions.get(name)
-                live = None if transaction is None else standing_of(transaction)
-                if live != record.standing:
-                    yield f"ReplaysAgree: {name}: {live}, and the record at {record.offset} says {record.standing}"
+            yield from self._of_new_records(shard, said, form)
         if not known.uncommitted:
             return
         known.uncommitted = [record for record in known.uncommitted if record.offset >= high_watermark]
@@ -97,8 +104,20 @@ class SettledIds:
                 yield f"OneMoveAtATime: {name} has two records above {high_watermark}, the second at {record.offset}"
             moving.add(name)
             settled = None if transaction is None else written(transaction.standing)
-            if settled == record.standing:
+            if record.agrees(settled):
                 yield f"SettledIsCommitted: {name} is {settled}, as at {record.offset} above {high_watermark}"
+
+    def _of_new_records(self, shard: Any, said: list[Said], form: int) -> Iterator[str]:
+        for record in said:
+            if record.standing is not None:
+                self._note_decided(shard, record.standing)
+                if record.form != form:
+                    yield f"RecordsAreOfTheLevel: that at {record.offset} has the form {record.form}, not {form}"
+        for name, record in {record.transactional_id: record for record in said}.items():
+            transaction = shard.transactions.get(name)
+            live = None if transaction is None else standing_of(transaction)
+            if not record.agrees(live):
+                yield f"ReplaysAgree: {name}: {live}, and the record at {record.offset} says {record.standing}"
 
     def _note_decided(self, shard: Any, standing: Standing) -> None:
         if standing.state.is_prepared and standing.version >= BUMPS_FROM:  # each decision has an epoch of its own
@@ -125,4 +144,5 @@ def said_by(record: Any) -> Said | None:
     if not isinstance(key, TransactionLogKey):
         return None
     standing = written(standing_in(value)) if isinstance(value, TransactionLogValue) else None
-    return Said(record.offset, key.transactional_id, standing)
+    form = TAGGED_FORM if record.value is None else int.from_bytes(record.value[:2])
+    return Said(record.offset, key.transactional_id, standing, form)

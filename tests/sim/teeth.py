@@ -40,6 +40,7 @@ from tests.sim import (
     teeth_of_naming,
     teeth_of_quotas,
     teeth_of_rates,
+    teeth_of_releases,
     teeth_of_replicas,
     teeth_of_shares,
     teeth_of_strangers,
@@ -70,6 +71,7 @@ BESIDE: Final = (
     teeth_of_crowds,
     teeth_of_quotas,
     teeth_of_rates,
+    teeth_of_releases,
     teeth_of_replicas,
     teeth_of_turns,
 )  # modules whose teeth are registered as they are imported

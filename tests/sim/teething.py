@@ -45,6 +45,7 @@ class Tooth:
     is_strained: bool = False
     min_isr: int = 2  # with 3 whoever stops is an eligible leader at once
     has_foreign: bool = False
+    has_releases: bool = False
     seeds: tuple[int, ...] = ()  # seeds as they are that visit its place; else those from 1 on are played
 
     @property
@@ -72,6 +73,7 @@ def tooth(
     strained: bool = False,
     min_isr: int = 2,
     foreign: bool = False,
+    releases: bool = False,
     **settings: str,
 ) -> Callable[[Callable[[Patch], None]], Callable[[Patch], None]]:
     """Register a defect, to be found within `seeds_max` seeds, or these `seeds`; settings with underscores for dots."""
@@ -88,6 +90,7 @@ def tooth(
             strained,
             min_isr,
             foreign,
+            releases,
             tuple(map(int, seeds.split())),
         )
         name, count = plant.__name__.replace("_", " "), seeds_max or len(seeds.split())
@@ -160,6 +163,7 @@ def play(tooth: Tooth, seed: int) -> Outcome:
         pace=1 if tooth.is_hectic else shape.pace,
         min_isr=tooth.min_isr,
         has_foreign=tooth.has_foreign,
+        has_releases=tooth.has_releases,
         has_voters_in_log=False,
         handovers_a_turn=tooth.handovers_a_turn,
         is_strained=tooth.is_strained,
