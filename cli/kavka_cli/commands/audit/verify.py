@@ -32,7 +32,7 @@ HELP = "Say whether the audit trail is as its nodes wrote it, and up to where. E
 NOT_SOUND = 1
 UNREADABLE = 2
 CLUSTER_LENGTH_MAX: Final = 100
-"""Characters of another cluster's id that are told: without keys, any text may stand there."""
+"""Characters of another cluster's id that a line repeats: without keys, any text may stand there."""
 FOREIGN_MAX: Final = 100
 """Foreign records that are told one by one; of others the number."""
 NO_ENTRIES: Final = (
