@@ -1,4 +1,4 @@
-"""Nodes of two releases in one cluster, as while it is rolled, and feature levels that are raised and lowered meanwhile.
+"""Nodes of two releases in one cluster, as while it is rolled, and feature levels that move meanwhile.
 
 Each process is of one of two releases, which its start draws: a node may be of the former one, of the present one, and
 of the former one again. A process of the former release offers the versions of requests that Apache Kafka 4.0 has, asks

@@ -1,4 +1,4 @@
-"""A roll under producers of transaction version 2: no transaction fails, and none is long (KAFKA-16692, KAFKA-19925)."""
+"""A roll under producers of transaction version 2: no transaction fails, and none is long (KAFKA-19925)."""
 
 import asyncio
 from collections.abc import Iterable

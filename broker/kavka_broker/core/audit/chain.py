@@ -4,9 +4,9 @@ A node begins a chain when it starts; `source` names the node and that start. Th
 without gaps, so that a missing entry is seen, and a changed one no longer has its hash.
 
 Hashes alone stop nobody who can write all of them again. So the first entry is a head, and heads are added from time to
-time and at the end: entries whose hash is signed by a key of the node (`keys`). Each names the cluster, so that no chain
-is shown as one of another cluster that signs with the same key; the first one also names where the chains of the node
-ended before (`heads`).
+time and at the end: entries whose hash is signed by a key of the node (`keys`). Each names the cluster, so that no
+chain is shown as one of another cluster that signs with the same key; the first one also names where the chains of the
+node ended before (`heads`).
 
 An event that could not be kept has no number. A loss says how many there were, where they would have been.
 """

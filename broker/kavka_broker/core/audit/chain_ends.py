@@ -57,7 +57,7 @@ def text_of(ends: Sequence[End]) -> bytes:
 
 
 def ends_of(text: bytes) -> tuple[End, ...]:
-    """Return the ends in the file of a node, or in the value of a first head; none without a text. Raises ValueError."""
+    """Return the ends in a node's file, or in the value of a first head; none without a text. Raises ValueError."""
     if not text:
         return ()
     try:

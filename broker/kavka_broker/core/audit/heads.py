@@ -48,7 +48,7 @@ def read_head(value: bytes, *, is_first: bool) -> HeadValue:
 class TrailCluster:
     """The cluster whose trail is read. Where its id is not known, it is the first that a good head names.
 
-    With `is_required` a chain has to name it. Chains of older nodes, which name none, are judged without that otherwise.
+    With `is_required` a chain has to name it. Otherwise chains of older nodes, which name none, are judged without.
     """
 
     id: str = ""

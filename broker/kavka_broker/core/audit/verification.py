@@ -13,8 +13,9 @@ a tail is older than two intervals of heads, or there is no good head at all, th
 - Of one chain alone, never: entries cut off the end, and events that the node did not write. `trail_check` looks at all
   chains together, and sees cut ends and chains that are missing.
 
-A head of another cluster proves nothing here, whatever key has signed it (FOREIGN). One that names no cluster, as an older
-node wrote it, proves that a holder of the key wrote the chain, and not where: `cluster` of the verdict is empty then.
+A head of another cluster proves nothing here, whatever key has signed it (FOREIGN). One that names no cluster, as an
+older node wrote it, proves that a holder of the key wrote the chain, and not where: `cluster` of the verdict is empty
+then.
 
 The beginning may have been deleted by the retention of the topic; `is_whole` says that it was not.
 """
