@@ -12,7 +12,7 @@ in these, refuses newer ones, and supports the levels of features of that time. 
 | RecordsAreOfTheLevel | a coordinator writes a record of a transactional id in another form than that of the level of |
 |                      | `transaction.version` in its image (`settled_ids`) |
 
-Behind these stand the rules of the workloads: what producers were told holds, whichever release coordinates, leads or
+Behind these stand the rules of the workloads: what producers have heard holds, whichever release coordinates, leads or
 follows, and whichever level of `transaction.version` a transaction began with.
 """
 
