@@ -31,8 +31,8 @@ from kavka_operator.kafka.broker_metrics import (
     ShareFigures,
 )
 from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
+from kavka_operator.live_views.model import Look
 from kavka_top.app import Top
-from kavka_top.model import Look
 
 ROOT = Path(__file__).parent.parent
 PICTURE = ROOT / "docs" / "pictures" / "top.svg"

@@ -16,6 +16,8 @@ from datetime import UTC, datetime
 from types import MappingProxyType
 from typing import Any, Final
 
+from kavka_operator.domain.json_bytes import as_text
+
 FIELDS: Final = ("topic", "partition", "offset", "timestamp", "key", "value", "headers")
 WRITTEN: Final = ("partition", "key", "value", "headers")
 """The fields of a record to be written; topic, offset and timestamp of a line that was read are passed over."""
@@ -54,16 +56,6 @@ def as_line(record: Any, decoded: Mapping[str, Any] = EMPTY) -> str:
     if record.headers:
         fields["headers"] = _headers_as_text(record.headers)
     return json.dumps(fields, ensure_ascii=False)
-
-
-def as_text(data: bytes | None) -> Any:
-    """Bytes as JSON has them: a text, or an object with `base64`."""
-    if data is None:
-        return None
-    try:
-        return data.decode()
-    except UnicodeDecodeError:
-        return {"base64": base64.b64encode(data).decode()}
 
 
 def _headers_as_text(headers: Iterable[Header]) -> dict[str, Any]:

@@ -11,15 +11,15 @@ from textual.screen import ModalScreen
 from textual.widgets import Input, Static
 
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.live_views.background import aside
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.sources import Source
+from kavka_operator.live_views.tables import VIEWS
 from kavka_top import drawing, header
-from kavka_top.background import aside
 from kavka_top.colours import BACKGROUND, BAND, style_of
 from kavka_top.drawing import Line
-from kavka_top.model import History
-from kavka_top.sources import Source
 from kavka_top.table import Table
 from kavka_top.view_choice import ViewChoice
-from kavka_top.views import VIEWS
 
 PROMPTS = {"filter": "show only rows with", "find": "find"}
 

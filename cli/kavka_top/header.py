@@ -4,9 +4,9 @@ from collections.abc import Mapping
 
 from kavka_operator.domain import units
 from kavka_operator.kafka.broker_metrics import RECEIVED, SENT
+from kavka_operator.live_views.model import History, total
 from kavka_operator.web_page.sheet import Order, Sheet, Tone
 from kavka_top.drawing import EDGE, Line
-from kavka_top.model import History, total
 
 HELP = (
     ("1 – 7, tab", "another view"),

@@ -7,10 +7,10 @@ from typing import Final
 
 from kavka_operator.api.printer_columns import aligned
 from kavka_operator.domain import units
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.sources import Source
+from kavka_operator.live_views.tables import VIEWS
 from kavka_operator.web_page.sheet import SOON, UNTOLD, Cell, Column, Order, Sheet, Tone, arranged
-from kavka_top.model import History
-from kavka_top.sources import Source
-from kavka_top.views import VIEWS
 
 Document = dict[str, str | float | None]
 

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.tables import VIEWS, View
 from kavka_operator.web_page.sheet import Order, Sheet
-from kavka_top.model import History
-from kavka_top.views import VIEWS, View
 
 
 @dataclass(slots=True)

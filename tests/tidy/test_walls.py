@@ -48,7 +48,7 @@ PLANTS = (
     ("operator", "kavka_cli.output", "kavka_broker.core.placement"),
     ("command", "kavka_operator.platform.local.up", "kavka_cli.output"),
     ("command", "kavka_operator.process.handlers", "kavka_audit.run"),
-    ("extras", "kavka_cli.output", "kavka_top.model"),
+    ("extras", "kavka_cli.output", "kavka_top.once"),
     ("fixtures", "kavka_pytest.brokers", "kavka_cli.output"),
     ("fixtures", "kavka_pytest.proxy", "kavka_broker.runtime.server"),
     ("faults", "kavka_pytest.fault_plan", "time"),

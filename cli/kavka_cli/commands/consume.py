@@ -9,15 +9,16 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from kavka_cli.local_clusters import add_state_directory
-from kavka_cli.moment import START, moment_ms
+from kavka_cli.moment import moment_ms
 from kavka_cli.output import CommandError, complain, note
 from kavka_cli.record_lines import as_line
-from kavka_cli.record_positions import begin_offsets, partitions_of
 from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.schema_registry.lines import LineDecoding
 from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, RegistryClient, RegistryError
 from kavka_cli.target import Target, add_target, find_target, target_options
+from kavka_operator.domain.moments import START
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.record_positions import begin_offsets, partitions_of
 
 HELP = "Print the records of a topic, of any Kafka too, as lines of JSON; it joins no group and commits nothing."
 POLL_MS: Final = 500

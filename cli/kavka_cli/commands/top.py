@@ -13,7 +13,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.optional_libraries import lacking
 
 if TYPE_CHECKING:
-    from kavka_top.sources import ClusterSource
+    from kavka_operator.live_views.sources import ClusterSource
 
 HELP = (
     "Watch clients, topics, groups, quotas, nodes, transactions and share groups of a cluster, of any Kafka too; `?`"
@@ -84,6 +84,6 @@ def _print_once(options: Namespace) -> int:
 
 def _source(found: Target) -> "ClusterSource":
     from kavka_operator.kafka.offsets_and_lag import Onlooker
-    from kavka_top.sources import ClusterSource
+    from kavka_operator.live_views.sources import ClusterSource
 
     return ClusterSource(found.name, found.bootstrap, found.urls, lambda address: Onlooker(address, found.security))

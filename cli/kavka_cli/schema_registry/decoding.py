@@ -6,13 +6,11 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
 from datetime import date, datetime
 from datetime import time as time_of_day
 from importlib.util import find_spec
 from typing import Any, Final
 
-from kavka_cli.record_lines import as_text
 from kavka_cli.schema_registry.registry_client import (
     RETRY_SECONDS,
     RegistryClient,
@@ -21,6 +19,8 @@ from kavka_cli.schema_registry.registry_client import (
     SchemaError,
 )
 from kavka_cli.schema_registry.wire_format import unframe
+from kavka_operator.domain.json_bytes import as_text
+from kavka_operator.live_views.decoded import Decoded
 
 READERS_MAX: Final = 256
 """Schemas that are kept; those that were not used for longest are fetched again. So many reasons are kept, too."""
@@ -29,15 +29,6 @@ WORDS_MAX: Final = 300
 NEEDS: Final = {"AVRO": "avro", "PROTOBUF": "grpc_tools"}
 
 Read = Callable[[bytes], Any]
-
-
-@dataclass(frozen=True, slots=True)
-class Decoded:
-    """A value as JSON has it, and the schema it was decoded by; or the reason why it was not."""
-
-    value: Any = None
-    schema: str = ""
-    problem: str = ""
 
 
 class Decoder:

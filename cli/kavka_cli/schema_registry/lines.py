@@ -5,12 +5,12 @@
 What cannot be decoded stays as it is, with `valueProblem` beside it, and each reason is told once.
 """
 
-import json
 from collections.abc import Iterator
 from typing import Any, Final
 
 from kavka_cli.output import note
-from kavka_cli.schema_registry.decoding import Decoded, Decoder
+from kavka_cli.schema_registry.decoding import Decoder
+from kavka_operator.live_views.decoded import Decoded, as_json
 
 PROBLEMS_MAX: Final = 20
 PARTS: Final = ("key", "value")
@@ -56,8 +56,3 @@ class LineDecoding:
         if problem and problem not in self._told and len(self._told) < PROBLEMS_MAX:
             self._told[problem] = None
             note(f"not decoded: {problem}")
-
-
-def as_json(decoded: Decoded) -> str:
-    """A decoded value as it is printed."""
-    return json.dumps(decoded.value, ensure_ascii=False)

@@ -15,13 +15,13 @@ from aiohttp import web
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain import units
 from kavka_operator.domain.quota_entities import as_meant, entity_text
+from kavka_operator.live_views.views import NEW
+from kavka_operator.live_views.watch import Watch
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.web_page.assembly import HEADERS
 from kavka_operator.web_page.documents import Document
 from kavka_top.console.guard import refusal_of_change, refused
 from kavka_top.console.quota_resources import TEXT_BYTES_MAX, LocalQuotas, OtherDiffError, RefusedEditError
-from kavka_top.console.views import NEW
-from kavka_top.console.watch import Watch
 
 RESOURCE, STATE, DIFFERENCE, APPLY = "/quota", "/quota/state", "/quota/difference", "/quota/apply"
 DELETION, DELETE = "/quota/deletion", "/quota/delete"

@@ -23,21 +23,21 @@ from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Onlooker
+from kavka_operator.live_views.access import access_document
+from kavka_operator.live_views.background import aside
+from kavka_operator.live_views.records import BadQueryError, query_of, read_records
+from kavka_operator.live_views.sources import ClusterSource, Source
+from kavka_operator.live_views.views import CLUSTERS, ROLL, TITLES, cluster_view, clusters_view
+from kavka_operator.live_views.watch import LATE_SECONDS, Watch
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.web_page.assembly import HEADERS, Offered, WebPage, assemble
-from kavka_operator.web_page.documents import Document, sheet_document
+from kavka_operator.web_page.documents import Document
 from kavka_operator.web_page.rolls import roll_view, unknown_roll
-from kavka_top.background import aside
-from kavka_top.console import sheets
 from kavka_top.console.audit_answers import AuditAnswers, NoSuchQuestionError, UnreadableAnswersError, no_answers
 from kavka_top.console.explanations import explain_client
 from kavka_top.console.guard import HOST, PAGE, address_of, guard
 from kavka_top.console.quota_edits import BODY_BYTES_MAX, QuotaEdits
 from kavka_top.console.quota_resources import OtherDiffError, RefusedEditError, cluster_of
-from kavka_top.console.records import BadQueryError, query_of, read_records
-from kavka_top.console.views import CLUSTERS, ROLL, TITLES, cluster_view, clusters_view
-from kavka_top.console.watch import LATE_SECONDS, Watch
-from kavka_top.sources import ClusterSource, Source
 
 T = TypeVar("T")
 LOGGER: Final = logging.getLogger(__name__)
@@ -176,7 +176,8 @@ class Console:
             has_left.set()
 
     async def _access(self, request: web.Request) -> web.Response:
-        return _json(await self.asked(request, partial(_access_of, self._target(request))))
+        target = self._target(request)
+        return _json(await self.asked(request, partial(access_document, target.bootstrap, target.security)))
 
     async def _explain(self, request: web.Request) -> web.Response:
         target, names = self._target(request), [request.query.get(name, "") for name in ("user", "client")]
@@ -293,24 +294,6 @@ def _cluster_id(target: Target) -> str:
         return client.members().cluster_id
     finally:
         client.close()
-
-
-def _access_of(target: Target) -> Document:
-    """The users and access rules of a cluster. Raises AdminError."""
-    client = Onlooker(target.bootstrap, target.security)
-    try:
-        found = client.access(sorted(client.members().brokers))
-    finally:
-        client.close()
-    users, rules = sheets.users(found.credentials, found.rules), sheets.access_rules(found.rules)
-    logins = ", ".join(sorted(found.logins)) if found.logins else sheets.UNKNOWN if found.logins is None else "none"
-    return {
-        "facts": [
-            {"name": "Authorizer", "text": "none" if found.rules is None else "yes", "tone": ""},
-            {"name": "Logins", "text": logins, "tone": ""},
-        ],
-        "sheets": [sheet_document(users, "Users"), sheet_document(rules, "Access rules (ACLs)")],
-    }
 
 
 async def serve(console: Console, port: int, tell: Callable[[str], Any]) -> None:

@@ -67,10 +67,13 @@ def connected(bootstrap_servers: str, security: Security, patience: Patience = P
         raise told_in_words(bootstrap_servers, security, error if last is None else last) from error
 
 
-def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
+def consumer(bootstrap_servers: str, security: Security, fetch_bytes_max: int | None = None) -> KafkaConsumer:
     """The library's consumer of what is committed, without a group: one whose offset is gone is told so, as the library
-    would go on at the end. Raises AdminError.
+    would go on at the end. `fetch_bytes_max` bounds the answer of a broker. Raises AdminError.
     """
+    bounds = {}
+    if fetch_bytes_max is not None:
+        bounds = dict.fromkeys(("fetch_max_bytes", "max_partition_fetch_bytes"), fetch_bytes_max)
     try:
         return KafkaConsumer(
             bootstrap_servers=bootstrap_servers.split(","),
@@ -78,6 +81,7 @@ def consumer(bootstrap_servers: str, security: Security) -> KafkaConsumer:
             isolation_level="read_committed",
             auto_offset_reset="none",
             max_poll_records=POLL_RECORDS_MAX,
+            **bounds,
             **_options(security),
         )
     except (kafka.errors.KafkaError, OSError) as error:

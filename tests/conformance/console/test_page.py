@@ -21,6 +21,7 @@ from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.kafka.broker_metrics import url_of
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.offsets_and_lag import Group, Members
+from kavka_operator.live_views.model import Look
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.process.console.access import Door
@@ -29,7 +30,6 @@ from kavka_operator.process.http_server import console as console_of_operator
 from kavka_operator.process.metrics import Figures
 from kavka_pytest.in_process import KafkaInProcess
 from kavka_top.console.server import Console
-from kavka_top.model import Look
 from tests.support.browser import Page, browser
 from tests.support.programs import node_modules
 from tests.support.servers import free_port

@@ -5,8 +5,8 @@ from pathlib import Path
 from confluent_kafka import Producer
 
 from kavka_operator.domain.access import OPEN
+from kavka_operator.live_views.records import Query, read_records
 from kavka_pytest.in_process import KafkaInProcess
-from kavka_top.console.records import Query, read_records
 
 TRANSACTIONS = 30
 

@@ -15,10 +15,10 @@ from confluent_kafka import Consumer, Producer
 from kavka_broker.core.quota.entity import DEFAULT, Entity
 from kavka_operator.domain.plan import AlterQuota, AlterTopic
 from kavka_operator.kafka.client import KafkaClient
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.sources import ClusterSource
+from kavka_operator.live_views.tables import VIEWS
 from kavka_top.app import Top
-from kavka_top.model import History
-from kavka_top.sources import ClusterSource
-from kavka_top.views import VIEWS
 from tests.support.both import Both, running_both
 from tests.support.screens import seen
 from tests.support.servers import Server, free_port

@@ -16,8 +16,8 @@ from kavka_cli import main
 from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.schema_registry.registry_client import RegistryClient
 from kavka_operator.domain.access import OPEN
+from kavka_operator.live_views.records import Query, read_records
 from kavka_pytest.in_process import KafkaInProcess
-from kavka_top.console.records import Query, read_records
 from tests.support.commands import run_here
 from tests.support.servers import free_port
 from tests.support.waiting import until_outside

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka_cli.packaged_examples import names, text_of
-from kavka_top.views import VIEWS
+from kavka_operator.live_views.tables import VIEWS
 from tests.unit.operator.person import run
 
 ROOT = Path(__file__).parents[3]

@@ -12,10 +12,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kavka_cli.schema_registry import registry_client
-from kavka_cli.schema_registry.decoding import READERS_MAX, Decoded, Decoder, plain
-from kavka_cli.schema_registry.lines import LineDecoding, as_json
+from kavka_cli.schema_registry.decoding import READERS_MAX, Decoder, plain
+from kavka_cli.schema_registry.lines import LineDecoding
 from kavka_cli.schema_registry.registry_client import Reference, RegistryClient, RegistryError, Schema, SchemaError
 from kavka_cli.schema_registry.wire_format import INDEXES_MAX, WireFormatError, message_indexes, unframe
+from kavka_operator.live_views.decoded import Decoded, as_json
 
 
 def framed(schema_id: int, payload: bytes) -> bytes:

@@ -11,9 +11,10 @@ import pytest
 
 from kavka_cli.commands import wait
 from kavka_cli.commands.wait import parse_goal
-from kavka_cli.duration import A_WEEK_SECONDS, parse_duration
+from kavka_cli.duration import parse_duration
 from kavka_cli.output import CommandError
 from kavka_operator.api.files import load
+from kavka_operator.domain.moments import A_WEEK_SECONDS
 from kavka_operator.domain.plan import Word, dated, reconciling
 from kavka_operator.platform.local.files import Lock
 from kavka_operator.platform.local.layout import Layout

@@ -45,7 +45,7 @@ def test_the_operator_needs_nothing_that_is_taken_out(tmp_path: Path) -> None:
 TABLES = f"""
 import sys
 sys.modules |= dict.fromkeys({(*OTHER_COMMANDS, "rich", "textual")})
-import kavka_cli.commands.top, kavka_top.once, kavka_top.sources
+import kavka_cli.commands.top, kavka_top.once, kavka_operator.live_views.sources
 """
 
 

@@ -7,8 +7,16 @@ from typing import Any, NamedTuple
 
 import pytest
 
-from kavka_top.console import records as module
-from kavka_top.console.records import WINDOW_RECORDS, BadQueryError, Query, Reader, Search, document_of, query_of
+from kavka_operator.live_views import records as module
+from kavka_operator.live_views.records import (
+    WINDOW_RECORDS,
+    BadQueryError,
+    Query,
+    Reader,
+    Search,
+    document_of,
+    query_of,
+)
 
 
 def record(offset: int, value: bytes | None = b"v", key: bytes | None = b"k", **others: Any) -> Any:

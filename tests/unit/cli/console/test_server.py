@@ -13,10 +13,10 @@ from aiohttp.test_utils import TestClient, TestServer
 
 from kavka_cli.target import Target
 from kavka_operator.kafka.admin import AdminError
-from kavka_top.console.records import Query
+from kavka_operator.live_views.model import Look
+from kavka_operator.live_views.records import Query
+from kavka_operator.live_views.watch import Watch
 from kavka_top.console.server import Console, page
-from kavka_top.console.watch import Watch
-from kavka_top.model import Look
 from tests.support.waiting import until
 from tools.top_picture import Example
 

@@ -4,8 +4,8 @@ import math
 import threading
 from typing import Any
 
+from kavka_operator.live_views.usage_series import HELD, LIMIT, LIMITS_MAX, POINTS_MAX, USED, Points, UsageSeries
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Row
-from kavka_top.console.usage_series import HELD, LIMIT, LIMITS_MAX, POINTS_MAX, USED, Points, UsageSeries
 
 
 def row(key: str, used: float | None, held: float | None = 0.0) -> Row:

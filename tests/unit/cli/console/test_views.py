@@ -8,13 +8,13 @@ from typing import Any
 import pytest
 
 from kavka_operator.domain.access_rules import Binding
+from kavka_operator.live_views import sheets
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.tables import VIEWS
+from kavka_operator.live_views.views import TITLES, cluster_view, clusters_view
 from kavka_operator.web_page import documents
 from kavka_operator.web_page.documents import sheet_document, title_of
 from kavka_operator.web_page.sheet import Cell, Column, Row, Sheet
-from kavka_top.console import sheets
-from kavka_top.console.views import TITLES, cluster_view, clusters_view
-from kavka_top.model import History
-from kavka_top.views import VIEWS
 from tools.top_picture import look
 
 NAME = "shop/main"

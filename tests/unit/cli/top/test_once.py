@@ -6,10 +6,10 @@ import sys
 import pytest
 
 from kavka_cli.app import main
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.tables import VIEWS
 from kavka_operator.web_page.sheet import SOON, UNTOLD, Cell, Column, Tone
 from kavka_top import once
-from kavka_top.model import History
-from kavka_top.views import VIEWS
 from tools.top_picture import Example
 
 NAMES = list(VIEWS)

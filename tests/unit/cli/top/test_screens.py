@@ -12,8 +12,8 @@ from textual.pilot import Pilot
 from textual.widgets import Input
 
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.live_views.model import Look
 from kavka_top.app import Top
-from kavka_top.model import Look
 from kavka_top.table import Table
 from tests.support.screens import seen
 from tools.top_picture import SIZE, Example, screen

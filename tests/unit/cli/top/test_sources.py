@@ -9,7 +9,7 @@ from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import Page
 from kavka_operator.kafka.offsets_and_lag import LogDirs, Members
-from kavka_top.sources import PARTITIONS_MAX, ClusterSource
+from kavka_operator.live_views.sources import PARTITIONS_MAX, ClusterSource
 
 MEMBERS = Members("c", {1: SeenBroker(1, "a:1"), 2: SeenBroker(2, "b:2")}, (SeenPartition("t", 0, 1, (1,), (1,)),))
 

@@ -2,8 +2,8 @@
 
 from typing import cast
 
+from kavka_operator.live_views.model import History
 from kavka_operator.web_page.sheet import Cell, Column, Order, Row, Sheet
-from kavka_top.model import History
 from kavka_top.view_choice import ViewChoice
 
 COLUMNS = (Column("NAME"), Column("TREND", is_sorting=False), Column("BYTES", is_number=True))

@@ -10,9 +10,9 @@ from kavka_operator.domain.observed import SeenBroker, SeenPartition
 from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.broker_metrics import RECEIVED, ClientFigures, ClientKey, Page, QuotaFigures, ShareFigures
 from kavka_operator.kafka.offsets_and_lag import Group, LogDirs, Members
+from kavka_operator.live_views.model import LOOKS_MAX, History, Look
+from kavka_operator.live_views.tables import VIEWS
 from kavka_operator.web_page.sheet import Sheet, Tone
-from kavka_top.model import LOOKS_MAX, History, Look
-from kavka_top.views import VIEWS
 
 ETL = ClientKey("", "etl", "produce")
 PARTITIONS = (

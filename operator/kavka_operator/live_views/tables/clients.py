@@ -7,9 +7,9 @@ from functools import partial
 
 from kavka_operator.domain import units
 from kavka_operator.kafka.broker_metrics import ClientKey
+from kavka_operator.live_views.model import History, total, used
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History, total, used
 
 COLUMNS = (
     Column("USER", is_flexible=True),

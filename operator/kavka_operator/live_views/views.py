@@ -4,11 +4,11 @@ from collections.abc import Callable, Mapping
 from dataclasses import replace
 from typing import Final
 
+from kavka_operator.live_views import sheets
+from kavka_operator.live_views.model import History
+from kavka_operator.live_views.tables import VIEWS
 from kavka_operator.web_page.documents import Document, sheet_document
 from kavka_operator.web_page.sheet import Sheet
-from kavka_top.console import sheets
-from kavka_top.model import History
-from kavka_top.views import VIEWS
 
 CLUSTERS: Final = "clusters"
 ACCESS: Final = "access"

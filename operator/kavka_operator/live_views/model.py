@@ -50,9 +50,9 @@ class History:
         assert 0 < len(self.looks) <= LOOKS_MAX, len(self.looks)
 
     @classmethod
-    def after(cls, history: "History | None", look: Look) -> "History":
+    def after(cls, history: "History | None", look: Look, looks_max: int = LOOKS_MAX) -> "History":
         """The history with one look more; the oldest goes where there are too many."""
-        return cls((*history.looks, look)[-LOOKS_MAX:] if history is not None else (look,))
+        return cls((*history.looks, look)[-looks_max:] if history is not None else (look,))
 
     @property
     def now(self) -> Look:

@@ -13,14 +13,13 @@ from typing import Any, Final, NamedTuple, Self
 
 import kafka.errors
 
-from kavka_cli.moment import moment_ms
-from kavka_cli.output import CommandError
-from kavka_cli.record_lines import as_text
-from kavka_cli.record_positions import begin_offsets, partitions_of
-from kavka_cli.schema_registry.decoding import Decoder
-from kavka_cli.schema_registry.lines import as_json
 from kavka_operator.domain.access import Security
+from kavka_operator.domain.json_bytes import as_text
+from kavka_operator.domain.moments import BadMomentError, milliseconds_of
+from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.connection import consumer
+from kavka_operator.kafka.record_positions import begin_offsets, partitions_of
+from kavka_operator.live_views.decoded import Decoder, as_json
 
 COUNT_MAX: Final = 200
 COUNT: Final = 50
@@ -38,6 +37,21 @@ HEADER_BYTES_MAX: Final = 512
 SOUGHT_CHARACTERS_MAX: Final = 1_000
 NEWEST, OLDEST, OFFSET, TIME = "newest", "oldest", "offset", "time"
 PLACES: Final = (NEWEST, OLDEST, OFFSET, TIME)
+
+
+@dataclass(frozen=True, slots=True)
+class SearchBounds:
+    """Bounds of a search: records and bytes that it looks at, seconds, bytes of an answer of a broker (None: the
+    library's).
+    """
+
+    scanned_max: int = SCANNED_MAX
+    bytes_max: int = SCANNED_BYTES_MAX
+    seconds_max: float = SECONDS_MAX
+    fetch_bytes_max: int | None = None
+
+
+BOUNDS: Final = SearchBounds()
 
 Document = dict[str, Any]
 Found = list[tuple[tuple[int, int, int], Document]]
@@ -107,8 +121,8 @@ def _number(fields: Mapping[str, str], name: str) -> int | None:
 
 def _moment(text: str) -> int:
     try:
-        found = moment_ms(text.strip())
-    except CommandError as error:
+        found = milliseconds_of(text.strip())
+    except BadMomentError as error:
         raise BadQueryError(f"where: {error}") from error
     if found is None:
         raise BadQueryError("where: now has no records yet; write a time before it, such as -5m")
@@ -233,19 +247,21 @@ def read_records(
     query: Query,
     is_left: Callable[[], bool] = lambda: False,
     decoder: Decoder | None = None,
+    bounds: SearchBounds = BOUNDS,
 ) -> Document:
     """Read what the query asks for, until it `is_left` by the one who asked. `ended` says why it ended: count, end,
-    scanned, bytes or seconds. Raises CommandError and AdminError.
+    scanned, bytes or seconds. Raises AdminError.
     """
-    deadline = time.monotonic() + SECONDS_MAX
-    client = consumer(bootstrap, security)
+    deadline = time.monotonic() + bounds.seconds_max
+    client = consumer(bootstrap, security, bounds.fetch_bytes_max)
     try:
         numbers = () if query.partition is None else (query.partition,)
         ends = client.end_offsets(partitions_of(client, query.topic, numbers))
-        reader = Reader(client, Search(query, decoder), lambda: is_left() or time.monotonic() >= deadline)
+        search = Search(query, decoder, scanned_max=bounds.scanned_max, bytes_max=bounds.bytes_max)
+        reader = Reader(client, search, lambda: is_left() or time.monotonic() >= deadline)
         ended = reader.read_newest(ends) if query.at == NEWEST else reader.read_from(ends)
     except kafka.errors.KafkaError as error:
-        raise CommandError(f"{query.topic}: {error}") from error
+        raise AdminError(f"{query.topic}: {error}") from error
     finally:
         client.close(timeout_ms=CLOSE_MS)
     return {"records": reader.search.records(), "scanned": reader.search.scanned, "ended": ended}

@@ -6,9 +6,9 @@ Records a second follow from the ends of the logs, which every Kafka tells, byte
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.offsets_and_lag import Ends
+from kavka_operator.live_views.model import History, Look, total
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History, Look, total
 
 COLUMNS = (
     Column("TOPIC", is_flexible=True),

@@ -2,9 +2,9 @@
 
 from kavka_operator.domain import units
 from kavka_operator.kafka.offsets_and_lag import Group
+from kavka_operator.live_views.model import History, Look
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History, Look
 
 COLUMNS = (
     Column("GROUP", is_flexible=True),

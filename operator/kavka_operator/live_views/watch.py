@@ -9,12 +9,12 @@ from functools import partial
 from typing import Final
 
 from kavka_operator.kafka.admin import AdminError
+from kavka_operator.live_views.background import aside
+from kavka_operator.live_views.model import LOOKS_MAX, History
+from kavka_operator.live_views.sources import Source
+from kavka_operator.live_views.tables.quotas import quotas
+from kavka_operator.live_views.usage_series import UsageSeries
 from kavka_operator.web_page.documents import Document
-from kavka_top.background import aside
-from kavka_top.console.usage_series import UsageSeries
-from kavka_top.model import History
-from kavka_top.sources import Source
-from kavka_top.views.quotas import quotas
 
 LOGGER: Final = logging.getLogger(__name__)
 LATE_SECONDS: Final = 10.0
@@ -36,9 +36,11 @@ class Watch:
         every_seconds: float,
         linger_seconds: float = LINGER_SECONDS,
         late_seconds: float = LATE_SECONDS,
+        looks_max: int = LOOKS_MAX,
     ) -> None:
         self._make_source, self._every_seconds = make_source, every_seconds
         self._linger_seconds, self._late_seconds = linger_seconds, late_seconds
+        self._looks_max = looks_max
         self.history: History | None = None
         self._trouble = ""  # why the last look failed
         self._asked_at: float | None = None  # when the look began that is under way
@@ -63,7 +65,7 @@ class Watch:
     async def watched(self) -> AsyncIterator[None]:
         """Look again and again meanwhile."""
         self._watchers += 1
-        if self._task is None or self._task.done():
+        if not self.is_running:
             self._task = asyncio.create_task(self._run())
         try:
             yield
@@ -85,6 +87,11 @@ class Watch:
         if self._task is not None:
             self._task.cancel()
             await asyncio.gather(self._task, return_exceptions=True)
+
+    @property
+    def is_running(self) -> bool:
+        """Whether it looks."""
+        return self._task is not None and not self._task.done()
 
     @property
     def _is_wanted(self) -> bool:
@@ -112,7 +119,8 @@ class Watch:
         self._asked_at = time.monotonic()
         try:
             source = source or self._make_source()
-            self.history, self._trouble = await aside(partial(_looked, source, self.history, self._usage)), ""
+            look = partial(_looked, source, self.history, self._usage, self._looks_max)
+            self.history, self._trouble = await aside(look), ""
         except AdminError as error:
             self._trouble = str(error)
         except Exception as error:
@@ -128,11 +136,11 @@ class Watch:
         return source
 
 
-def _looked(source: Source, before: History | None, usage: UsageSeries) -> History:
+def _looked(source: Source, before: History | None, usage: UsageSeries, looks_max: int) -> History:
     """Take a look and note the use of each limit: in a thread, as it takes a while with very many of them. A look that
     ends after its watch adds to a series that is shown no more.
     """
-    history = History.after(before, source.take())
+    history = History.after(before, source.take(), looks_max)
     if history.now.pages:
         usage.add(time.time() * 1000, quotas(history).rows)
     return history

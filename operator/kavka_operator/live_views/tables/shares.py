@@ -6,10 +6,10 @@ Kafka's API tells the lag, metrics pages of Kavka the rest.
 from kavka_operator.domain import units
 from kavka_operator.kafka.broker_metrics import ShareFigures, shares_of
 from kavka_operator.kafka.offsets_and_lag import Group
+from kavka_operator.live_views.model import History, Look, total
+from kavka_operator.live_views.tables.groups import TONES
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History, Look, total
-from kavka_top.views.groups import TONES
 
 COLUMNS = (
     Column("GROUP", is_flexible=True),

@@ -3,18 +3,18 @@
 from collections.abc import Collection, Mapping
 from typing import Any
 
-from kavka_cli.output import CommandError
+from kavka_operator.kafka.admin import AdminError
 
 
 def partitions_of(client: Any, topic: str, numbers: Collection[int] = ()) -> list[Any]:
-    """The partitions of these numbers, or all, as the client library has them. Raises CommandError."""
+    """The partitions of these numbers, or all, as the client library has them. Raises AdminError."""
     from kafka import TopicPartition
 
     known = client.partitions_for_topic(topic)
     if not known:
-        raise CommandError(f'there is no topic "{topic}", or it may not be described')
+        raise AdminError(f'there is no topic "{topic}", or it may not be described')
     if missing := sorted(set(numbers) - known):
-        raise CommandError(f"{topic} has no partition {missing[0]}; it has {len(known)}")
+        raise AdminError(f"{topic} has no partition {missing[0]}; it has {len(known)}")
     return [TopicPartition(topic, number) for number in sorted(numbers or known)]
 
 

@@ -8,10 +8,10 @@ from kavka_operator.api.quota import AnyEntity
 from kavka_operator.domain import units
 from kavka_operator.domain.quota_entities import as_meant, entity_text
 from kavka_operator.kafka.broker_metrics import QUOTA_TYPES, Page, QuotaFigures
+from kavka_operator.live_views.model import History, greatest
 from kavka_operator.quota.shadows import Neighbours, level_of, shadowed_by
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History, greatest
 
 COLUMNS = (
     Column("ENTITY", is_flexible=True),

@@ -10,11 +10,11 @@ from kavka_operator.domain.access_rules import Binding
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.kafka.broker_metrics import TOPIC_IN, TOPIC_OUT
 from kavka_operator.kafka.offsets_and_lag import Group
+from kavka_operator.live_views.model import History, Look, total
+from kavka_operator.live_views.tables.groups import lag
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.documents import Document, facts
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History, Look, total
-from kavka_top.views.groups import lag
 
 UNKNOWN = "unknown"
 NO_MEMBERS = "Kafka's API does not tell the members of groups of KIP-848 here."

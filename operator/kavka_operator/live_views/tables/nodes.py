@@ -3,9 +3,9 @@
 from kavka_operator.domain import units
 from kavka_operator.domain.observed import SeenBroker
 from kavka_operator.kafka.broker_metrics import CONNECTIONS, RECEIVED, SENT, WAITING, Page
+from kavka_operator.live_views.model import History
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History
 
 COLUMNS = (
     Column("NODE", is_number=True, is_ascending=True),

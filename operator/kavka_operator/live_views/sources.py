@@ -9,7 +9,7 @@ from kavka_operator.domain.transactions import OpenTransaction
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import Page, fetch_page, read_pages
 from kavka_operator.kafka.offsets_and_lag import READ_COMMITTED, Ends, LogDirs, Members, Onlooker
-from kavka_top.model import Look
+from kavka_operator.live_views.model import Look
 
 T = TypeVar("T")
 

@@ -2,9 +2,9 @@
 
 from kavka_operator.domain import units
 from kavka_operator.domain.transactions import OpenTransaction
+from kavka_operator.live_views.model import History
 from kavka_operator.web_page import cells
 from kavka_operator.web_page.sheet import UNTOLD, Cell, Column, Row, Sheet, Tone
-from kavka_top.model import History
 
 COLUMNS = (
     Column("TRANSACTIONAL ID", is_flexible=True),
