@@ -124,13 +124,13 @@ def download(packages: Sequence[str], directory: Path, *, has_libraries: bool = 
 NODE = Path(__file__).parents[1] / "conformance/clients/node"
 
 
-def node_modules() -> Path:
-    """The packages of the lock file, installed in the cache by `npm ci` without running their scripts."""
-    lock = (NODE / "package-lock.json").read_bytes()
+def node_modules(place: Path = NODE) -> Path:
+    """The packages of the lock file of a place, installed in the cache by `npm ci` without running their scripts."""
+    lock = (place / "package-lock.json").read_bytes()
     home = cache("node", hashlib.sha256(lock).hexdigest()[:16])
     if not (home / "complete").exists():
         for name in ("package.json", "package-lock.json"):
-            shutil.copy(NODE / name, home)
+            shutil.copy(place / name, home)
         install = ["npm", "ci", "--ignore-scripts", "--no-audit", "--no-fund"]
         subprocess.run(install, cwd=home, check=True, capture_output=True, timeout=FETCH_SECONDS_MAX)
         (home / "complete").touch()

@@ -157,8 +157,8 @@ def variable_json(variable: Variable) -> Json:
 
 
 def with_runbooks(uid: str, panel: Json) -> Json:
-    """The panel with the links to the runbooks of what it shows."""
-    links = runbooks.links_of(uid, panel["title"])
+    """The panel with the links to the runbooks of what it shows; Grafana shows none of a row."""
+    links = [] if panel["type"] == "row" else runbooks.links_of(uid, panel["title"])
     return {**panel, "links": links} if links else panel
 
 
