@@ -13,6 +13,7 @@ import yaml
 from kavka_operator.api.pools import NodePool
 from kavka_operator.platform.kubernetes.objects.names import node_labels
 from kavka_operator.platform.nodes import Node
+from kavka_operator.process.console.live import SUBRESOURCES
 from kavka_operator.process.operator import LEASE
 from tests.kube.helm import CHART, helm, of_kind, only, rendered
 from tests.support.control_plane import ControlPlane, Json, kubectl
@@ -176,6 +177,18 @@ def test_what_a_role_holds_is_named_and_it_reads_no_secrets() -> None:
             assert not any("*" in word for word in words)
             if "secrets" in rule["resources"]:
                 assert (rule["resources"], rule["verbs"]) == (["secrets"], ["create"])
+
+
+def test_the_role_that_shows_what_is_in_clusters_has_no_binding() -> None:
+    documents = rendered()
+    (role,) = [found for found in of_kind(documents, "ClusterRole") if "kafkaclusters/records" in str(found["rules"])]
+    (rule,) = role["rules"]
+    assert rule["verbs"] == ["get"]
+    assert {*rule["resources"]} == {f"kafkaclusters/{name}" for name in SUBRESOURCES.values()}
+    assert "aggregate" not in str(role["metadata"])
+    bindings = [found for kind in ("RoleBinding", "ClusterRoleBinding") for found in of_kind(documents, kind)]
+    assert role["metadata"]["name"] not in {binding["roleRef"]["name"] for binding in bindings}
+    assert "kafkaclusters/records" not in str(of_kind(rendered({"console": {"enabled": False}}), "ClusterRole"))
 
 
 def test_secrets_are_read_by_name_where_they_are_named() -> None:

@@ -1,18 +1,23 @@
-"""The operator's page at an address that others reach: a real API server says what each token may list."""
+"""The operator's page: a real API server says what each token may list, and into which cluster it may look."""
 
 import json
 import os
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator
 from contextlib import closing
 from pathlib import Path
 
 import pytest
+import yaml
+from confluent_kafka import Producer
 
+from kavka_pytest.in_process import KafkaInProcess
 from tests.kube import forks
 from tests.kube.cluster import Kubernetes
-from tests.kube.objects import cluster, topic
+from tests.kube.helm import of_kind, rendered
+from tests.kube.objects import cluster, external, topic
 from tests.support.control_plane import TOKEN, ControlPlane
 from tests.support.servers import free_port
 from tests.support.waiting import until_outside
@@ -96,3 +101,79 @@ def test_each_token_sees_what_the_api_server_lets_it_list(address: str, places: 
     may_list(second, "topics", "topics.kavka.dev")
     topics = {f"{second.namespace}/topic-{second.namespace}"}
     until_outside(lambda: shown(address, only_topics) == (200, topics), SECONDS_MAX, "the role holds")
+
+
+@pytest.fixture
+def kafka(tmp_path: Path) -> Iterator[KafkaInProcess]:
+    """A broker with a record."""
+    with KafkaInProcess(tmp_path / "kafka") as running:
+        producer = Producer({"bootstrap.servers": str(running)})
+        producer.produce(running.topic("orders"), b"salary: 7", b"k")
+        assert producer.flush(SECONDS_MAX) == 0
+        yield running
+
+
+@pytest.fixture
+def forwarded(kubernetes: Kubernetes, kafka: KafkaInProcess, tmp_path: Path) -> Iterator[str]:
+    """The page at an address of the pod, of an operator that looks after the broker."""
+    assert kubernetes.create(external(bootstrapServers=str(kafka))).is_well
+    port = free_port()
+    settings = {
+        **os.environ,
+        "KUBECONFIG": str(kubernetes.plane.kubeconfig),
+        "KAVKA_WATCH_NAMESPACES": kubernetes.namespace,
+        "KAVKA_CONSOLE": f"127.0.0.1:{port}",
+    }
+    running = forks.start([NOWHERE], settings, tmp_path / "operator.log")
+    yield f"http://127.0.0.1:{port}"
+    running.kill()
+    running.wait(SECONDS_MAX)
+
+
+def asked(address: str, path: str, token: str = "", **fields: str) -> tuple[int, str]:
+    """The code of the answer, and its first event or all of it."""
+    headers = {"Authorization": f"Bearer {token}"} if token else {}
+    request = urllib.request.Request(f"{address}{path}?{urllib.parse.urlencode(fields)}", headers=headers)
+    try:
+        with urllib.request.urlopen(request, timeout=SECONDS_MAX) as answer:
+            return answer.status, str((answer.readline() if path == "/events" else answer.read()).decode())
+    except urllib.error.HTTPError as error:
+        return error.code, error.read().decode()
+    except OSError as error:
+        return 0, str(error)
+
+
+def test_records_are_shown_to_a_token_that_may_get_them_of_that_cluster(kubernetes: Kubernetes, forwarded: str) -> None:
+    (role,) = [
+        found for found in of_kind(rendered(), "ClusterRole") if found["metadata"]["name"] == "kavka-kavka-console"
+    ]
+    kubernetes.shows("apply", "--filename", "-", stdin=yaml.safe_dump(role))
+    tokens = {name: token_of(kubernetes, name) for name in ("reader", "lister", "elsewhere", "groups")}
+    kubernetes.shows(
+        "create", "rolebinding", "reader", "--clusterrole=kavka-kavka-console",
+        f"--serviceaccount={kubernetes.namespace}:reader",
+    )  # fmt: skip
+    may_list(kubernetes, "lister", "kafkaclusters.kavka.dev", "topics.kavka.dev", "clientquotas.kavka.dev")
+    for account, right in (
+        ("elsewhere", ("--resource=kafkaclusters.kavka.dev/records", "--resource-name=other")),
+        ("groups", ("--resource=kafkaclusters.kavka.dev/groups", "--resource-name=main")),
+    ):
+        kubernetes.shows("create", "role", account, "--verb=get", *right)
+        by = (f"--role={account}", f"--serviceaccount={kubernetes.namespace}:{account}")
+        kubernetes.shows("create", "rolebinding", account, *by)
+    place = {"cluster": f"{kubernetes.namespace}/main"}
+    search = {**place, "topic": "orders", "at": "oldest"}
+    until_outside(
+        lambda: asked(forwarded, "/records", tokens["reader"], **search)[0] == 200, SECONDS_MAX, "records are read"
+    )
+    (record,) = json.loads(asked(forwarded, "/records", tokens["reader"], **search)[1])["records"]
+    assert (record["key"], record["value"]) == ("k", "salary: 7")
+    for view in ("records", "groups", "clients"):
+        assert asked(forwarded, "/events", tokens["reader"], **place, view=view)[0] == 200
+    assert asked(forwarded, "/access", tokens["reader"], **place)[0] == 200
+    for token, code in (("", 401), ("forged", 401), *((tokens[name], 403) for name in tokens if name != "reader")):
+        for path, fields in (("/records", search), ("/access", place), ("/events", {**place, "view": "clients"})):
+            found = asked(forwarded, path, token, **fields)
+            assert (found[0], "salary" in found[1]) == (code, False)
+    assert asked(forwarded, "/events", tokens["groups"], **place, view="groups")[0] == 200
+    assert asked(forwarded, "/console.json")[0] == 200, "what resources say is shown to who may forward the port"

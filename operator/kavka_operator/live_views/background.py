@@ -1,4 +1,4 @@
-"""Work that waits, beside the loop of the screen. On the way out nobody waits for it: the thread is a daemon."""
+"""Work that waits, beside the loop of the screen. The process ends without it: the thread is a daemon."""
 
 import asyncio
 import threading

@@ -122,11 +122,11 @@ def used(figures: Mapping[str, ClientFigures]) -> float | None:
 
 
 def greatest(values: Iterable[float | None]) -> float | None:
-    """The greatest of what is told; None where nothing is."""
+    """The greatest of the known values; None where there is none."""
     return max((value for value in values if value is not None), default=None)
 
 
 def total(values: Iterable[float | None]) -> float | None:
-    """The sum of what is told; None where nothing is."""
+    """The sum of the known values; None where there is none."""
     told = [value for value in values if value is not None]
     return sum(told) if told else None

@@ -57,7 +57,7 @@ class ClusterSource:
             self.close()
             raise
         if self._is_stale:
-            self.close()  # what failed for a while may be told through connections to other brokers
+            self.close()  # connections to other brokers may answer what failed for a while
         return look
 
     def close(self) -> None:

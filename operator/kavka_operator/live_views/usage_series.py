@@ -59,7 +59,7 @@ class UsageSeries:
     """Held by the thread of a look, which adds, and by those of pages, which read."""
 
     def add(self, at_ms: float, rows: Iterable[Row]) -> None:
-        """Take the use of each limit from a sheet of quotas; limits that are gone are forgotten."""
+        """Take the use of each limit from a sheet of quotas; it forgets limits that are deleted."""
         there = {row.key: row for row in rows}
         with self._lock:
             self._add(at_ms, there)
@@ -97,7 +97,7 @@ def _number(row: Row, column: int) -> float:
 
 
 def _higher(first: float, second: float) -> float:
-    """The higher number; NaN where neither is told."""
+    """The higher number; NaN where neither is known."""
     return second if math.isnan(first) else first if math.isnan(second) else max(first, second)
 
 

@@ -99,14 +99,14 @@ def _group(history: History, cluster: str, name: str) -> Document:
 
 
 def _client(history: History, _: str, names: str) -> Document:
-    """The rows of a client. It may be gone: what explains its limits is there all the same."""
+    """The rows of a client. It may have left: what explains its limits is there all the same."""
     sheet = VIEWS["clients"](history)
     rows = tuple(row for row in sheet.rows if row.key.rpartition("\0")[0] == names)
     return {"facts": [], "sheets": [sheet_document(replace(sheet, rows=rows), "Rates and limits")]}
 
 
 def _quota(history: History, _: str, entity: str) -> Document:
-    """The limits of an entity. They may be gone: the resource that set them is there all the same."""
+    """The limits of an entity. They may be deleted: the resource that set them is there all the same."""
     if entity == NEW:
         return {"facts": [], "sheets": []}
     if "=" not in entity:

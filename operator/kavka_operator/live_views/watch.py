@@ -1,4 +1,4 @@
-"""Looks at a cluster again and again while somebody has its page open, and wakes those that wait for the next look."""
+"""Looks at a cluster again and again while its page is open, and wakes those that wait for the next look."""
 
 import asyncio
 import logging

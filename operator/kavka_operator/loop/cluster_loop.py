@@ -80,7 +80,7 @@ class ClusterLoop:
     _actions: NodeActions = field(init=False)
     _haste: Haste = field(default_factory=Haste)
     _cluster: KafkaCluster | None = None  # the newest that can be understood
-    _view: View = field(default_factory=View)
+    view: View = field(default_factory=View)  # the nodes as they were last seen
     _began: float = 0.0
     _took: float = 0.0  # how long the last look took
     _next_look_at: float = 0.0
@@ -166,12 +166,12 @@ class ClusterLoop:
             cluster=cluster,
             resources=self._managed.held(resources),
             bootstrap=bootstrap,
-            nodes=self._view.metrics,
-            brokers_expected=self._view.brokers_expected,
+            nodes=self.view.metrics,
+            brokers_expected=self.view.brokers_expected,
             is_forming=not self._is_ready and cluster.spec.external is None,
             now=self.now(),
             claimed=claims(cluster, unreadable),
-            security=self._view.security,
+            security=self.view.security,
         )
 
     def _bootstrap(self, cluster: KafkaCluster) -> str:
@@ -182,13 +182,13 @@ class ClusterLoop:
         """
         self._began = self.clock()
         try:
-            self._view, self._began = self.platform.look(cluster), self.clock()
-            return self._view.bootstrap
+            self.view, self._began = self.platform.look(cluster), self.clock()
+            return self.view.bootstrap
         except Exception as error:  # noqa: BLE001 - told by `_follow`, which looks again
             self.writer.say_once(f"the nodes cannot be looked at: {describe(error)}")
             self._actions.close_budgets(cluster)
         is_open = cluster.spec.external is None and not cluster.spec.is_secured
-        return self._view.bootstrap or (is_open and cluster.status.bootstrap_servers) or ""
+        return self.view.bootstrap or (is_open and cluster.status.bootstrap_servers) or ""
 
     def _follow(self, result: LookResult) -> None:
         self._took = self.clock() - self._began
@@ -204,7 +204,7 @@ class ClusterLoop:
             self.writer.note_unreadable(unreadable)
             self._go_blind(cluster, resources, result, error)
             return
-        if view.stamp != self._view.stamp:
+        if view.stamp != self.view.stamp:
             self.hurry()  # a node has come or gone since the look began: look again before acting
             return
         self.writer.note_unreadable(unreadable)
@@ -215,7 +215,7 @@ class ClusterLoop:
     ) -> None:
         """Say that the nodes cannot be looked at. Nothing is done to them, and nobody may take one away."""
         self._actions.close_budgets(cluster)
-        self._doubt(cluster, resources, self._view, result)
+        self._doubt(cluster, resources, self.view, result)
         words = self.unexpected_errors.note(TURN, error, self.now(), self._stamp)
         self._next_look_at = min(self._next_look_at, self.clock() + self.unexpected_errors.pause_seconds(TURN))
         words = (*words, available(words, result.seen, result.survey))

@@ -11,6 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.loop.cluster_loop import ClusterLoop, HopelessError
 from kavka_operator.loop.observer import LookResult, Question
 from kavka_operator.loop.unexpected_errors import describe
@@ -81,6 +82,12 @@ class ClusterThreads:
         if lane is not None:
             lane.loop.hurry()
             lane.news.set()
+
+    def view_of(self, cluster: ClusterKey) -> View | None:
+        """The nodes of a cluster as its lane has last seen them; None where it has no lane."""
+        with self._lock:
+            lane = self.lanes.get(cluster)
+        return lane.loop.view if lane is not None else None
 
     @property
     def count(self) -> int:

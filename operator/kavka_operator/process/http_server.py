@@ -101,6 +101,7 @@ def console(shown: Console) -> web.Application:
     """Return the application with the page for people."""
     pages = web.Application(client_max_size=1024)
     pages.add_routes(shown.routes())
+    pages.on_cleanup.append(shown.close)
     return pages
 
 

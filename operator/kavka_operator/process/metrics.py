@@ -14,6 +14,7 @@ from prometheus_client import CollectorRegistry, Counter, Histogram, ProcessColl
 from prometheus_client.core import GaugeMetricFamily
 from prometheus_client.registry import Collector
 
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.loop.observer import LookResult
 from kavka_operator.process import metric_table as table
 from kavka_operator.process.cluster_threads import ClusterKey, ClusterThreads
@@ -50,6 +51,10 @@ class Figures(Collector):
     def stand_back(self) -> None:
         """Show nothing of clusters: another process may act."""
         self.is_active, self.listed_at, self.lanes, self.documents = False, 0.0, None, tuple
+
+    def view_of(self, cluster: ClusterKey) -> View | None:
+        """The nodes of a cluster as they were last seen; None where this process does not look after it."""
+        return self.lanes.view_of(cluster) if self.lanes is not None else None
 
     # --- what happens -------------------------------------------------------------------------------------------
 

@@ -39,7 +39,8 @@ from kavka_operator.platform.random_ids import draw_id
 from kavka_operator.process import handlers, logs
 from kavka_operator.process.action_counter import CountedAdmin
 from kavka_operator.process.cluster_threads import ClusterThreads
-from kavka_operator.process.console.access import Door
+from kavka_operator.process.console.access import DataDoor, Door
+from kavka_operator.process.console.live import LivePlaces
 from kavka_operator.process.console.page import Console
 from kavka_operator.process.http_server import CONSOLE, LISTEN, Address, AddressError, application, console, opened
 from kavka_operator.process.lease import Lease
@@ -262,10 +263,11 @@ async def operate(
     async with AsyncExitStack() as stack:
         client = await stack.enter_async_context(ApiClient())
         await stack.enter_async_context(opened(options.listen, application(figures)))
-        door = None
-        if options.console is not None and not options.console.is_of_the_pod:
-            door = Door(await stack.enter_async_context(aclosing(AccessReviews(client.configuration))))
-        await stack.enter_async_context(opened(options.console, console(Console(figures, door=door))))
+        if options.console is not None:
+            reviews = await stack.enter_async_context(aclosing(AccessReviews(client.configuration)))
+            door = None if options.console.is_of_the_pod else Door(reviews)
+            pages = Console(figures, door=door, live=LivePlaces(DataDoor(reviews), figures.view_of))
+            await stack.enter_async_context(opened(options.console, console(pages)))
         api = replace(api_of(client), wrote=lambda what: figures.wrote("kubernetes", what))
         operator = Operator(api, options, platform_of, _counted(connect, figures), figures)
         if options.lease_namespace is None:

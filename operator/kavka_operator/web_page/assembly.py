@@ -36,20 +36,24 @@ class WebPage:
 class Offered:
     """The names of what a console has: its views of a cluster; of these the ones that are asked for by themselves and
     are not live; those whose items have more than tables, as records. `login` is how a visitor is let in, if at all:
-    by a token of the API server.
+    by a token of the API server, for all places or for the `guarded` ones alone.
     """
 
     views: Sequence[str]
     asked: Sequence[str] = ()
     panels: Sequence[str] = ()
     login: str = ""
+    guarded: Sequence[str] = ()
 
 
 def assemble(offered: Offered) -> WebPage:
     """Return the page of a console."""
     own = files(__package__)
     html = own.joinpath("page.html").read_text(encoding="utf-8")
-    attributes = {"views": offered.views, "asked": offered.asked, "panels": offered.panels, "login": (offered.login,)}
+    attributes = {
+        "views": offered.views, "asked": offered.asked, "panels": offered.panels, "login": (offered.login,),
+        "guarded": offered.guarded,
+    }  # fmt: skip
     put_in = {name: " ".join(names) for name, names in attributes.items()}
     put_in |= {name: own.joinpath(name).read_text(encoding="utf-8") for name in PARTS}
     for name, text in put_in.items():

@@ -29,11 +29,13 @@ function say(words, tone) {
 }
 
 const PAGE_ROWS = 50, RETRY_MS = 2000, LATE_MS = 15000, TABLES_MAX = 200;
-const TITLES = [["topics", "Topics"], ["groups", "Groups"], ["shares", "Share groups"], ["clients", "Clients"], ["quotas", "Quotas"],
+const TITLES = [["topics", "Topics"], ["records", "Records"], ["groups", "Groups"], ["shares", "Share groups"], ["clients", "Clients"], ["quotas", "Quotas"],
   ["nodes", "Nodes"], ["transactions", "Transactions"], ["access", "Users & ACLs"], ["roll", "Roll"], ["audit", "Audit"]];
 /** What this console has: names of views, of those that are asked for by themselves and are not live, of those whose items have more. */
 const told = name => new Set(document.body.dataset[name].split(" "));
 const VIEWS = TITLES.filter(([view]) => told("views").has(view)), ASKED = told("asked"), PANELS = told("panels");
+/** How a visitor is let in: by a token for all places, or for the guarded ones alone, which each take a right of their own. */
+const LOGIN = document.body.dataset.login, GUARDED = told("guarded");
 const STATE_MS = 1000, STATES_MAX = 60;
 const ENDED = {
   count: "as many as were asked for", end: "there are no more",
@@ -74,6 +76,20 @@ function moment(ms) {
   const at = new Date(ms), two = number => String(number).padStart(2, "0");
   return at.getFullYear() + "-" + two(at.getMonth() + 1) + "-" + two(at.getDate()) + " " + two(at.getHours()) + ":" +
     two(at.getMinutes()) + ":" + two(at.getSeconds()) + "." + String(at.getMilliseconds()).padStart(3, "0");
+}
+
+/** The API server does not let this visitor see the place, or does not know the token. */
+class RefusedError extends Error {}
+
+/** Ask the console, with the token where there is one; returns the answer, unless it is an error. */
+async function request(address, options) {
+  const answer = await fetch(address, {cache: "no-store", headers: bearer ? {Authorization: "Bearer " + bearer} : {}, ...options});
+  if (answer.ok) return answer;
+  const words = (await answer.text()).trim();
+  if (LOGIN && (answer.status === 401 || (answer.status === 403 && (GUARDED.has(place.view) || LOGIN === "token")))) {
+    throw Object.assign(new RefusedError(words), {status: answer.status});
+  }
+  throw new Error(words);
 }
 
 /* Tables. */
@@ -345,10 +361,9 @@ class Records {
     this.read.disabled = true;
     const at = this.at.value;
     try {
-      const answer = await fetch("records?" + query({cluster: place.cluster, topic: place.item, at,
+      const answer = await request("records?" + query({cluster: place.cluster, topic: place.item, at,
         where: this.whereLabel.hidden ? "" : this.where.value, partition: this.partition.value, key: this.keyed.value,
         value: this.valued.value, count: this.many.value}));
-      if (!answer.ok) throw new Error(await answer.text());
       this.fill(await answer.json());
     } catch (error) {
       this.said.className = "bad";
@@ -597,14 +612,14 @@ function drawPlace() {
     : VIEWS.find(([view]) => view === place.view)?.[1] || place.view;
   document.title = (place.cluster === null ? "" : title + " \u00b7 " + place.cluster + " \u00b7 ") + "Kavka";
   parts = new Map();
-  panel = place.item === null || !PANELS.has(place.view) ? null : place.view === "topics" ? new Records() : place.view === "clients" ? new Explanation()
+  panel = place.item === null || !PANELS.has(place.view) ? null : ["topics", "records"].includes(place.view) ? new Records() : place.view === "clients" ? new Explanation()
     : place.view === "quotas" ? new QuotaEditor() : null;
   by("main").replaceChildren(make("h2", {id: "title", tabindex: "-1", class: place.item === null ? "unseen" : ""}, title), make("div", {class: "facts", id: "facts"}),
     make("div", {id: "sheets"}, make("p", {class: "empty"}, "Asking the cluster\u2026")), make("div", {id: "untold", class: "note"}));
   if (place.cluster !== null && place.view === "quotas" && place.item === null && PANELS.has("quotas")) {
     by("sheets").after(make("p", {}, make("a", {id: "new-quota", href: hash(place.cluster, "quotas", "new")}, "A new quota")));
   }
-  if (panel) by("sheets")[place.view === "topics" ? "before" : "after"](panel.section);
+  if (panel) by("sheets")[panel instanceof Records ? "before" : "after"](panel.section);
 }
 
 function draw(shown) {
@@ -660,6 +675,7 @@ async function listen() {
       await follow(address, mine);
     } catch (error) {
       if (mine !== stream) return;
+      if (error instanceof RefusedError) return refuse(error);
       say("The console does not answer: " + error.message.trim() + ". Shown is what was at " + clock(lastAt) + ".", "bad");
     }
     await new Promise(woken => setTimeout(woken, RETRY_MS));
@@ -680,9 +696,7 @@ async function follow(address, mine) {
   mine.signal.addEventListener("abort", () => abort.abort());
   wait();
   try {
-    const answer = await fetch(address, {cache: "no-store", headers: bearer ? {Authorization: "Bearer " + bearer} : {}, signal: abort.signal});
-    if (document.body.dataset.login && [401, 403].includes(answer.status)) return askWho(await answer.text());
-    if (!answer.ok) throw new Error(await answer.text());
+    const answer = await request(address, {signal: abort.signal});
     const reader = answer.body.pipeThrough(new TextDecoderStream()).getReader();
     let rest = "";
     for (;;) {
@@ -701,24 +715,40 @@ async function follow(address, mine) {
   }
 }
 
+/** Say why a visitor does not see a place, and offer another token; without one that is known, ask for one. */
+function refuse(error) {
+  stop();
+  if (error.status === 401 || !GUARDED.has(place.view)) return askWho(error.message);
+  drawPlace();
+  const other = make("button", {type: "button", id: "other-token"}, "Use another token");
+  other.addEventListener("click", () => askWho(""));
+  by("main").replaceChildren(by("title"), make("p", {class: "bad", role: "alert", id: "refused"}, error.message), make("p", {}, other));
+  say("not allowed", "warn");
+}
+
 /** Ask for a token; what another one was shown is gone. */
 function askWho(words) {
   stop();
   by("login-said").textContent = bearer ? words : "";
   bearer = "";
   drawPlace();
-  by("sheets").replaceChildren();
+  by("main").replaceChildren(by("title"), make("div", {id: "sheets"}));
   say("a token is needed", "dim");
   by("login").hidden = false;
   by("token").focus();
+}
+
+/** Show what the console has of this place: what comes by itself, or what is asked for. */
+function read() {
+  listen();
+  if (ASKED.has(place.view) && !document.hidden && by("login").hidden) readAsked();
 }
 
 async function readAsked() {
   const mine = place;
   say("asking", "dim");
   try {
-    const answer = await fetch(place.view + "?" + query({cluster: place.cluster, item: place.item}));
-    if (!answer.ok) throw new Error(await answer.text());
+    const answer = await request(place.view + "?" + query({cluster: place.cluster, item: place.item}));
     const shown = await answer.json();
     if (mine !== place) return;
     if (shown.title) by("title").textContent = shown.title;
@@ -726,6 +756,7 @@ async function readAsked() {
     say("read at " + clock(Date.now()), "dim");
   } catch (error) {
     if (mine !== place) return;
+    if (error instanceof RefusedError) return refuse(error);
     say("not answered", "bad");
     by("sheets").replaceChildren(make("p", {class: "bad"}, error.message));
     parts = new Map();
@@ -737,9 +768,9 @@ function go() {
   place = placeOf(location.hash);
   pending = null;
   setPaused(false);
+  if (LOGIN === "guarded") by("login").hidden = true;
   drawPlace();
-  listen();
-  if (ASKED.has(place.view)) readAsked();
+  read();
   if (!isFirst) by("title").focus({preventScroll: true});
   scrollTo(0, 0);
 }
@@ -783,7 +814,8 @@ by("login-form").addEventListener("submit", event => {
   bearer = by("token").value.trim();
   by("token").value = "";
   by("login").hidden = true;
-  listen();
+  drawPlace();
+  read();
 });
 by("skip").addEventListener("click", () => by("main").focus());
 by("pause").addEventListener("click", () => setPaused(!isPaused));
@@ -791,6 +823,6 @@ by("help").addEventListener("click", () => by("keys").showModal());
 by("keys-close").addEventListener("click", () => by("keys").close());
 addEventListener("keydown", press);
 addEventListener("hashchange", () => { takeToken(); go(); });
-document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else { listen(); if (ASKED.has(place.view)) readAsked(); } });
+document.addEventListener("visibilitychange", () => { if (document.hidden) stop(); else read(); });
 takeToken();
 go();

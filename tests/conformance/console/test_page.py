@@ -16,15 +16,18 @@ from confluent_kafka import Consumer, Producer
 from kavka_broker.core.quota.entity import Entity
 from kavka_cli.target import Target
 from kavka_operator.api.cluster_status import RolloutStatus
+from kavka_operator.domain.cluster_view import View
 from kavka_operator.domain.observed import SeenPartition
 from kavka_operator.domain.plan import AlterQuota
 from kavka_operator.kafka.broker_metrics import url_of
 from kavka_operator.kafka.client import KafkaClient
 from kavka_operator.kafka.offsets_and_lag import Group, Members
 from kavka_operator.live_views.model import Look
+from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
-from kavka_operator.process.console.access import Door
+from kavka_operator.process.console.access import DataDoor, Door
+from kavka_operator.process.console.live import SUBRESOURCES, LaneSource, LiveBounds, LivePlaces
 from kavka_operator.process.console.page import Console as OperatorConsole
 from kavka_operator.process.http_server import console as console_of_operator
 from kavka_operator.process.metrics import Figures
@@ -33,6 +36,7 @@ from kavka_top.console.server import Console
 from tests.support.browser import Page, browser
 from tests.support.programs import node_modules
 from tests.support.servers import free_port
+from tests.support.waiting import until_outside
 from tests.support.web import served
 from tests.unit.operator.person import run
 from tests.unit.operator.test_console import document, node
@@ -562,3 +566,71 @@ def test_the_operators_page_follows_what_happens_and_comes_back_after_its_operat
     with served(console_of_operator(OperatorConsole(figures)), port):
         page.until("document.querySelector('#state')?.innerText === 'live'")
         page.until("document.querySelector('#sheets')?.innerText.includes('later')")
+
+
+@pytest.mark.node
+def test_the_operators_page_shows_records_to_a_token_that_may_get_them(
+    page: Page, axe: str, broker: KafkaInProcess
+) -> None:
+    documents = [document("KafkaCluster", "main", {})]
+    held = {(kind, "shop/main") for kind in SUBRESOURCES.values()}
+    reviews = Reviews({"sesame": held, "lag": {("groups", "shop/main")}})
+    view = View(bootstrap=str(broker), metrics=dict(enumerate(broker.metrics)))
+    sources = list[LaneSource]()
+
+    def source(cluster: ClusterKey) -> LaneSource:
+        sources.append(LaneSource(cluster, {("shop", "main"): view}.get))
+        return sources[-1]
+
+    places = LivePlaces(
+        DataDoor(reviews), {("shop", "main"): view}.get, make_source=source, bounds=LiveBounds(every_seconds=0.2)
+    )
+    figures = Figures(is_active=True, listed_at=1.0, documents=lambda: documents)
+    main = "document.querySelector('main').innerText"
+    with served(console_of_operator(OperatorConsole(figures, live=places))) as found:
+        for width in (1400, 390):
+            page.size(width, is_dark=width < 600)
+            visit(page, f"{found}#/shop%2Fmain/topics")
+            page.until("document.querySelector('#state')?.innerText === 'live'")
+            assert page.ask("document.querySelector('#login').hidden"), "what resources say takes no token here"
+            page.ask("location.hash = '#/shop%2Fmain/records'")
+            page.until("document.activeElement?.id === 'token'")
+            assert accessibility_faults(page, axe) == []
+            page.ask("location.hash = '#/shop%2Fmain/roll'")
+            page.until("document.querySelector('#state')?.innerText === 'live'")
+            assert page.ask("document.querySelector('#login').hidden"), "other places are left as they are"
+            page.ask("location.hash = '#/shop%2Fmain/records'")
+            page.until("document.activeElement?.id === 'token'")
+            page.call("Input.insertText", text="lag")
+            page.press("Enter")
+            page.until(f"{main}.includes('may not get kafkaclusters/records')")
+            assert accessibility_faults(page, axe) == []
+            page.ask("location.hash = '#/shop%2Fmain/groups'")
+            page.until(f"{main}.includes('billing')")
+            page.ask("location.hash = '#/shop%2Fmain/access'")
+            page.until(f"{main}.includes('may not get kafkaclusters/users')")
+            page.click("#other-token")
+            page.until("document.activeElement?.id === 'token'")
+            page.call("Input.insertText", text="sesame")
+            page.press("Enter")
+            page.until(f"{main}.includes('Access rules')")
+            page.ask("location.hash = '#/shop%2Fmain/records'")
+            follow(page, "a[id='row-topics-orders']")
+            page.until("document.querySelectorAll('#records-list li').length === 50")
+            page.write("#records-value", "needle")
+            page.press("Enter")
+            page.until("document.querySelectorAll('#records-list li').length === 1")
+            page.click("#records-list summary")
+            page.until("document.querySelector('#records-list pre') !== null")
+            assert "trace: t-7" in page.text("#records-list")
+            assert accessibility_faults(page, axe) == []
+            assert page.ask("document.documentElement.scrollWidth") <= width
+            page.ask("location.hash = '#/shop%2Fmain/groups/billing'")
+            page.until(f"{main}.includes('Committed offsets')")
+            follow(page, "section[aria-labelledby='title-offsets'] tbody a")
+            page.until("document.title.startsWith('orders')")
+            page.until("document.querySelectorAll('#records-list li').length === 50")
+            page.ask("location.hash = '#/shop%2Fmain/clients'")
+            page.until(f"{main}.includes('web')")
+    assert [fault for fault in page.faults if "401" not in fault and "403" not in fault] == []
+    until_outside(lambda: not any(source.is_connected for source in sources), 60, "the last look is over")

@@ -23,7 +23,9 @@ Client = TestClient[Any, Any]
 
 @dataclass
 class Reviews:
-    """Reviews of an API server that knows these tokens: what each may list where; an empty namespace is all."""
+    """Reviews of an API server that knows these tokens: what each may list where, an empty namespace is all; and which
+    subresources it may get of which KafkaCluster, as NAMESPACE/NAME.
+    """
 
     allowed: dict[str, set[tuple[str, str]]]
     asked: list[tuple[str, str, str]] = field(default_factory=list)
@@ -36,6 +38,9 @@ class Reviews:
         if token not in self.allowed:
             raise ApiError("Unauthorized", 401)
         return (kind, namespace) in self.allowed[token]
+
+    async def may_get(self, token: str, subresource: str, namespace: str, name: str) -> bool:
+        return await self.may_list(token, subresource, f"{namespace}/{name}")
 
 
 def in_namespace(kind: str, name: str, namespace: str) -> dict[str, Any]:
@@ -155,7 +160,7 @@ def test_what_strangers_make_it_keep_is_bounded() -> None:
         for number in range(9):
             answer = await client.get("/console.json", headers={"Authorization": f"Bearer forged-{number}"})
             assert answer.status == 401
-        assert (len(door.refusals), len(door.remembered)) == (3, 0)
+        assert (len(door.gate.refusals), len(door.gate.remembered)) == (3, 0)
 
     play(Reviews({}), scenario, bounds=DoorBounds(remembered_max=3))
 

@@ -136,7 +136,7 @@ def _usage(history: History, entity: AnyEntity | str, key: str, budget: float | 
 
 
 def _figures(pages: Mapping[str, Page], key: str, entity: str, kind: str) -> dict[str, QuotaFigures]:
-    """The figures of a limit by broker, where it is told."""
+    """The figures of a limit by broker, as far as its page has them."""
     found = {node: page.quotas[entity, kind] for node, page in pages.items() if (entity, kind) in page.quotas}
     if not key.startswith(OBSERVED):
         return found

@@ -3,6 +3,9 @@
 A visitor brings a token of the API server. What the API server lets that token list is shown, and nothing else: each
 kind in all namespaces, or in those of the resources that there are. Answers are remembered for seconds, by the hash of
 the token, which is kept nowhere.
+
+What is in a cluster (`DataDoor`) takes a right of its own, whatever may be listed: `get` on a subresource of the
+KafkaCluster, which stands for nothing else.
 """
 
 import asyncio
@@ -10,13 +13,15 @@ import hashlib
 import re
 import time
 from collections import Counter, OrderedDict
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any, Final, Generic, Protocol, TypeVar
 
 from kavka_operator.api.stored_resources import part
 from kavka_operator.platform.kubernetes.live.api import ApiError
+from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 
 KINDS_SHOWN: Final = ("KafkaCluster", "Topic", "ClientQuota")
 NAMESPACES_MAX: Final = 50
@@ -31,7 +36,7 @@ WAITING_OF_ONE_MAX: Final = 8
 """Of those whose tokens were not let in before, from one address."""
 TOKEN_LENGTH_MAX: Final = 8_000
 TOKEN: Final = re.compile(r"[A-Za-z0-9\-._~+/]+=*")
-UNKNOWN, UNAVAILABLE = 401, 503
+UNKNOWN, FORBIDDEN, UNAVAILABLE = 401, 403, 503
 T = TypeVar("T")
 
 Document = Mapping[str, Any]
@@ -54,6 +59,9 @@ class Reviews(Protocol):
 
     async def may_list(self, token: str, kind: str, namespace: str) -> bool:
         """Whether the holder may list a kind, in a namespace or, where it is empty, in all. Raises ApiError."""
+
+    async def may_get(self, token: str, subresource: str, namespace: str, name: str) -> bool:
+        """Whether the holder may get a subresource of a KafkaCluster. Raises ApiError."""
 
 
 class RefusedError(Exception):
@@ -141,37 +149,29 @@ class Memory(Generic[T]):
         return len(self._kept)
 
 
-class Door:
-    """Lets visitors in by their tokens. `clock` counts seconds.
+class Gate(Generic[T]):
+    """Asks the API server for an answer about a token, and remembers it and refusals for seconds.
 
     Who was let in before has places of their own, so that strangers with made-up tokens keep none of them out.
     """
 
-    def __init__(
-        self, reviews: Reviews, clock: Callable[[], float] = time.monotonic, bounds: DoorBounds = BOUNDS
-    ) -> None:
-        self._reviews = reviews
-        self._bounds = bounds
+    def __init__(self, clock: Callable[[], float] = time.monotonic, bounds: DoorBounds = BOUNDS) -> None:
         kept_max = bounds.remembered_max
-        self.remembered: Memory[Rights] = Memory(REMEMBERED_SECONDS, clock, kept_max)
+        self.remembered: Memory[T] = Memory(REMEMBERED_SECONDS, clock, kept_max)
         self.refusals: Memory[RefusedError] = Memory(REFUSED_SECONDS, clock, kept_max)
         self._known = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), kept_max, kept_max)
         self._strangers = Line(asyncio.Semaphore(REVIEWS_AT_ONCE_MAX), WAITING_MAX, bounds.waiting_of_one_max)
 
-    async def rights(self, authorization: str, address: str, namespaces: Callable[[], Iterable[str]]) -> Rights:
-        """Return the rights of who sends this Authorization from an address. `namespaces`, which takes a while where
-        there are very many resources, is called in a thread, and for a token alone that has to be asked about. Raises
-        RefusedError.
-        """
-        token = _token_of(authorization)
-        key = hashlib.sha256(token.encode()).digest()
+    async def answer(self, question: str, address: str, ask: Callable[[], Awaitable[T]]) -> T:
+        """Return the answer to a question, which has the token in it, of who is at an address. Raises RefusedError."""
+        key = hashlib.sha256(question.encode()).digest()
         if (found := self._remembered(key)) is not None:
             return found
         async with (self._known if key in self.remembered else self._strangers).place(address):
             if (found := self._remembered(key)) is not None:  # another request of the same visitor has asked meanwhile
                 return found
             try:
-                found = await self._reviewed(token, await asyncio.to_thread(_sorted, namespaces))
+                found = await ask()
             except RefusedError as error:
                 if error.status != UNAVAILABLE:
                     self.remembered.drop(key)
@@ -180,11 +180,34 @@ class Door:
             self.remembered.put(key, found)
             return found
 
-    def _remembered(self, key: bytes) -> Rights | None:
-        """Return the rights that are remembered. Raises RefusedError where a refusal is."""
+    def _remembered(self, key: bytes) -> T | None:
+        """Return the answer that is remembered. Raises RefusedError where a refusal is."""
         if (refusal := self.refusals.get(key)) is not None:
             raise RefusedError(refusal.status, str(refusal))
         return self.remembered.get(key)
+
+
+class Door:
+    """Lets visitors in by their tokens. `clock` counts seconds."""
+
+    def __init__(
+        self, reviews: Reviews, clock: Callable[[], float] = time.monotonic, bounds: DoorBounds = BOUNDS
+    ) -> None:
+        self._reviews = reviews
+        self._bounds = bounds
+        self.gate: Gate[Rights] = Gate(clock, bounds)
+
+    async def rights(self, authorization: str, address: str, namespaces: Callable[[], Iterable[str]]) -> Rights:
+        """Return the rights of who sends this Authorization from an address. `namespaces`, which takes a while where
+        there are very many resources, is called in a thread, and for a token alone that has to be asked about. Raises
+        RefusedError.
+        """
+        token = token_of(authorization)
+
+        async def ask() -> Rights:
+            return await self._reviewed(token, await asyncio.to_thread(_sorted, namespaces))
+
+        return await self.gate.answer(token, address, ask)
 
     async def _reviewed(self, token: str, namespaces: list[str]) -> Rights:
         """Return what the API server says. Raises RefusedError."""
@@ -193,13 +216,11 @@ class Door:
         try:
             rights = Rights(tuple([(kind, await self._listed(token, kind, asked)) for kind in KINDS_SHOWN]))
         except ApiError as error:
-            if error.status == UNKNOWN:
-                raise RefusedError(UNKNOWN, "the API server does not know this token, or it has ended") from error
-            raise RefusedError(UNAVAILABLE, f"whether you may see this is not known: {error}") from error
+            raise refusal_of(error) from error
         if rights.is_nothing:
             first = f" in the first {asked_max} namespaces" if len(namespaces) > asked_max else ""
             words = f"the holder of this token may list no KafkaCluster, Topic or ClientQuota{first}"
-            raise RefusedError(403, words)
+            raise RefusedError(FORBIDDEN, words)
         return rights
 
     async def _listed(self, token: str, kind: str, namespaces: list[str]) -> frozenset[str] | None:
@@ -209,11 +230,48 @@ class Door:
         return frozenset([name for name in namespaces if await self._reviews.may_list(token, kind, name)])
 
 
+class DataDoor:
+    """Lets visitors look into clusters by their tokens. `clock` counts seconds."""
+
+    def __init__(
+        self, reviews: Reviews, clock: Callable[[], float] = time.monotonic, bounds: DoorBounds = BOUNDS
+    ) -> None:
+        self._reviews = reviews
+        self.gate: Gate[bool] = Gate(clock, bounds)
+
+    async def check(self, authorization: str, address: str, cluster: ClusterKey, subresource: str) -> None:
+        """Raise RefusedError unless who sends this Authorization from an address may get the subresource of the
+        KafkaCluster. Others do not even learn whether there is one.
+        """
+        token = token_of(authorization)
+        question = "\n".join([token, subresource, *cluster])
+        await self.gate.answer(question, address, partial(self._reviewed, token, cluster, subresource))
+
+    async def _reviewed(self, token: str, cluster: ClusterKey, subresource: str) -> bool:
+        """Return True where the API server lets the holder get it. Raises RefusedError."""
+        namespace, name = cluster
+        try:
+            is_allowed = await self._reviews.may_get(token, subresource, namespace, name)
+        except ApiError as error:
+            raise refusal_of(error) from error
+        if not is_allowed:
+            words = f'the holder of this token may not get kafkaclusters/{subresource} of "{name}" in "{namespace}"'
+            raise RefusedError(FORBIDDEN, words)
+        return True
+
+
 def _sorted(namespaces: Callable[[], Iterable[str]]) -> list[str]:
     return sorted(set(namespaces()))
 
 
-def _token_of(authorization: str) -> str:
+def refusal_of(error: ApiError) -> RefusedError:
+    """Return the refusal of a visitor about whom the API server has not answered."""
+    if error.status == UNKNOWN:
+        return RefusedError(UNKNOWN, "the API server does not know this token, or it has ended")
+    return RefusedError(UNAVAILABLE, f"whether you may see this is not known: {error}")
+
+
+def token_of(authorization: str) -> str:
     """Return the token of an Authorization header. Raises RefusedError."""
     scheme, _, token = authorization.partition(" ")
     token = token.strip()

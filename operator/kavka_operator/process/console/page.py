@@ -5,7 +5,8 @@ name or a message of a resource holds. What a place shows is made in a thread, a
 see the same, however many look.
 
 It is never open. At an address of the pod itself it answers requests that name that address, which a port-forward
-brings: the API server has let those in. At any other address a visitor brings a token of the API server.
+brings: the API server has let those in. At any other address a visitor brings a token of the API server. What is in a
+cluster takes a token, and a right of its own, at either (`live`).
 """
 
 import asyncio
@@ -14,7 +15,7 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -23,9 +24,13 @@ from typing import Any
 
 from aiohttp import web
 
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.live_views.records import BadQueryError
 from kavka_operator.platform.kubernetes.live.resource_cache import cluster_of, key_of_document
+from kavka_operator.process.console import live
 from kavka_operator.process.console.access import Door, RefusedError, Rights
 from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send
+from kavka_operator.process.console.live import LivePlace, LivePlaces, live_place
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.console.views import VIEWS, view_document
 from kavka_operator.process.metrics import Figures
@@ -37,6 +42,7 @@ MADE_APART = 10.0
 PLACES_MAX = 16
 """Of which what was made is kept, for visitors with different rights; each may be half a megabyte."""
 PAGE, EVENTS, DATA = "/", "/events", "/console.json"
+RECORDS, ACCESS = f"/{live.RECORDS}", f"/{live.ACCESS}"
 
 
 Place = tuple[str | None, str]
@@ -50,20 +56,25 @@ WHOLE: Place = (None, DATA)
 
 
 @cache
-def source(*, asks_for_token: bool) -> WebPage:
-    """The page as it is sent."""
-    return assemble(Offered(tuple(VIEWS), login="token" if asks_for_token else ""))
+def source(*, asks_for_token: bool, is_live: bool = False) -> WebPage:
+    """The page as it is sent; a live one has places that are asked of Kafka, and which always take a token."""
+    login = "token" if asks_for_token else "guarded" if is_live else ""
+    if not is_live:
+        return assemble(Offered(tuple(VIEWS), login=login))
+    guarded = tuple(live.SUBRESOURCES)
+    return assemble(Offered((*VIEWS, *guarded), live.ASKED, live.PANELS, login, guarded))
 
 
 @dataclass(slots=True)
 class Console:
     """The handlers. `clock` counts seconds; `door` lets visitors in by their tokens, and without one the console is at
-    an address of the pod itself.
+    an address of the pod itself. `live` are the places that are asked of Kafka, which let visitors in by themselves.
     """
 
     figures: Figures
     clock: Callable[[], float] = time.monotonic
     door: Door | None = None
+    live: LivePlaces | None = None
     streams: Streams = field(default_factory=Streams)
     timing: StreamTiming = TIMING
     fresh_seconds: float = FRESH_SECONDS
@@ -74,12 +85,21 @@ class Console:
 
     def routes(self) -> list[web.RouteDef]:
         """The places where they answer."""
-        return [web.get(PAGE, self._page), web.get(EVENTS, self._events, allow_head=False), web.get(DATA, self._data)]
+        found = [web.get(PAGE, self._page), web.get(EVENTS, self._events, allow_head=False), web.get(DATA, self._data)]
+        if self.live is None:
+            return found
+        asked = {RECORDS: self.live.records, ACCESS: self.live.access}
+        return [*found, *(web.get(path, partial(self._asked, ask), allow_head=False) for path, ask in asked.items())]
+
+    async def close(self, _: web.Application) -> None:
+        """Let go of the connections to clusters."""
+        if self.live is not None:
+            await self.live.close()
 
     async def _page(self, request: web.Request) -> web.Response:
         if self.door is None and (words := foreign_host(request.host)):
             return _refused(403, words)
-        page = source(asks_for_token=self.door is not None)
+        page = source(asks_for_token=self.door is not None, is_live=self.live is not None)
         return web.Response(text=page.text, content_type="text/html", charset="utf-8", headers=page.headers)
 
     async def _data(self, request: web.Request) -> web.Response:
@@ -91,14 +111,48 @@ class Console:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send a place as events. The rights are asked for at each look, so that one taken away ends them."""
-        place = _place_of(request)
         visitor = hashlib.sha256(request.headers.get("Authorization", "").encode()).digest()
         try:
+            if self.live is not None and (asked := live_place(request, request.query.get("view", ""))) is not None:
+                return await self._live_events(request, self.live, asked, visitor)
+            place = _place_of(request)
             await self._rights(request)
             with self.streams.place(visitor, is_of_all=self.door is None):
                 return await send(request, partial(self._shown, request, place), self.timing)
         except RefusedError as error:
             return _refused(error.status, str(error))
+
+    async def _live_events(
+        self, request: web.Request, places: LivePlaces, place: LivePlace, visitor: bytes
+    ) -> web.StreamResponse:
+        """Send a place that is asked of Kafka as events. Raises RefusedError."""
+        self._check_host(request)
+        await places.check(request, place)
+        with self.streams.place(visitor, is_of_all=False):
+            watch = places.watch(place.cluster)
+            async with watch.watched():
+                return await send(request, partial(places.shown, request, place, watch), self.timing)
+
+    async def _asked(
+        self, ask: Callable[[web.Request], Awaitable[dict[str, Any]]], request: web.Request
+    ) -> web.Response:
+        """Answer a question to Kafka."""
+        try:
+            self._check_host(request)
+            found = await ask(request)
+        except RefusedError as error:
+            return _refused(error.status, str(error))
+        except BadQueryError as error:
+            return _refused(400, str(error))
+        except AdminError as error:
+            return _refused(502, str(error))
+        body = json.dumps(found, allow_nan=False, ensure_ascii=False).encode(errors="replace")
+        return web.Response(body=body, content_type="application/json", charset="utf-8", headers=HEADERS)
+
+    def _check_host(self, request: web.Request) -> None:
+        """Raise RefusedError where another site asks at an address of the pod itself."""
+        if self.door is None and (words := foreign_host(request.host)):
+            raise RefusedError(403, words)
 
     async def _shown(self, request: web.Request, place: Place) -> Shown:
         """The place for the visitor that asks. Raises RefusedError."""
@@ -106,9 +160,8 @@ class Console:
 
     async def _rights(self, request: web.Request) -> Rights | None:
         """The rights of who asks; None where the API server has let all in. Raises RefusedError."""
+        self._check_host(request)
         if self.door is None:
-            if words := foreign_host(request.host):
-                raise RefusedError(403, words)
             return None
         authorization, address = request.headers.get("Authorization", ""), request.remote or ""
         return await self.door.rights(authorization, address, self._namespaces)

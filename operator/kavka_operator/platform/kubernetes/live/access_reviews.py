@@ -6,6 +6,7 @@ the API server itself, and the operator needs no right to judge others.
 
 import asyncio
 import json
+from collections.abc import Mapping
 from typing import Final
 
 from aiohttp import ClientError
@@ -38,11 +39,19 @@ class AccessReviews:
         """Return whether the token's holder may list the resources of a kind, in a namespace or, where it is empty, in
         all. Raises ApiError; its status is 401 where the API server does not know the token.
         """
-        wanted = {"verb": "list", "group": GROUP, "resource": KINDS[kind].plural, "namespace": namespace}
+        return await self._may(token, {"verb": "list", "resource": KINDS[kind].plural, "namespace": namespace})
+
+    async def may_get(self, token: str, subresource: str, namespace: str, name: str) -> bool:
+        """Return whether the token's holder may get a subresource of a KafkaCluster. Raises ApiError, as `may_list`."""
+        about = {"resource": KINDS["KafkaCluster"].plural, "subresource": subresource}
+        return await self._may(token, {"verb": "get", **about, "namespace": namespace, "name": name})
+
+    async def _may(self, token: str, wanted: Mapping[str, str]) -> bool:
+        """Return what a review says. Raises ApiError."""
         body = {
             "apiVersion": "authorization.k8s.io/v1",
             "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": wanted},
+            "spec": {"resourceAttributes": {"group": GROUP, **wanted}},
         }
         headers = {
             "Accept": "application/json", "Content-Type": "application/json", "Authorization": f"Bearer {token}"

@@ -1,0 +1,290 @@
+"""The places on the operator's page that show what is in a cluster: records, groups, clients, users.
+
+Kafka is asked with the operator's own credentials, and so only for visitors who may `get` that subresource of the
+KafkaCluster (`DataDoor`), wherever the console is: a port-forward is no such right. A stream asks about the right at
+each look, so that one taken away ends it. A cluster is looked at while some page shows it, a few clusters at a time;
+records are read apart (`record_reader`).
+"""
+
+import asyncio
+import json
+import re
+from collections import OrderedDict
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from functools import partial
+from typing import Any, Final
+
+from aiohttp import web
+
+from kavka_operator.domain.access import Security
+from kavka_operator.domain.cluster_view import View
+from kavka_operator.kafka.admin import AdminError
+from kavka_operator.kafka.broker_metrics import url_of
+from kavka_operator.kafka.offsets_and_lag import Onlooker
+from kavka_operator.live_views.access import access_document
+from kavka_operator.live_views.background import aside
+from kavka_operator.live_views.model import Look
+from kavka_operator.live_views.records import query_of
+from kavka_operator.live_views.sources import ClusterSource, Source
+from kavka_operator.live_views.views import cluster_view
+from kavka_operator.live_views.watch import Watch
+from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
+from kavka_operator.process.console.access import DataDoor, RefusedError
+from kavka_operator.process.console.events import Shown
+from kavka_operator.process.console.record_reader import read_apart
+
+RECORDS, ACCESS = "records", "access"
+SUBRESOURCES: Final = {
+    RECORDS: "records",
+    "groups": "groups",
+    "shares": "groups",
+    "clients": "clients",
+    "transactions": "clients",
+    ACCESS: "users",
+}
+"""The subresource of a KafkaCluster that a visitor has to be allowed to get, by the place."""
+PANELS: Final = (RECORDS,)
+ASKED: Final = (ACCESS,)
+FIELDS: Final = ("topic", "at", "where", "partition", "key", "value", "count")
+CLUSTER: Final = re.compile(r"[a-z0-9.-]{1,63}/[a-z0-9.-]{1,253}")
+ITEM_LENGTH_MAX: Final = 1_000
+EVERY_SECONDS: Final = 5.0
+LOOKS_MAX: Final = 2
+"""Rates need two; those of a large cluster are large."""
+WATCHES_MAX: Final = 8
+QUESTIONS_AT_ONCE_MAX: Final = 2
+QUESTIONS_WAITING_MAX: Final = 16
+MADE_MAX: Final = 8
+NOT_HERE: Final = "this operator does not look after the cluster now"
+NO_BROKER: Final = "no broker of the cluster runs"
+
+Document = dict[str, Any]
+ViewOf = Callable[[ClusterKey], View | None]
+ReadRecords = Callable[[str, Security, Document], Awaitable[Document]]
+AskAccess = Callable[[str, Security], Document]
+
+
+@dataclass(frozen=True, slots=True)
+class LiveBounds:
+    """Bounds of what visitors make the operator ask and keep."""
+
+    every_seconds: float = EVERY_SECONDS
+    watches_max: int = WATCHES_MAX
+    waiting_max: int = QUESTIONS_WAITING_MAX
+
+
+BOUNDS: Final = LiveBounds()
+
+
+@dataclass(frozen=True, slots=True)
+class LivePlace:
+    """A place on the page that is asked of Kafka: a view of a cluster, or of an item of it."""
+
+    cluster: ClusterKey
+    view: str
+    item: str | None = None
+
+    @property
+    def name(self) -> str:
+        return "/".join(self.cluster)
+
+
+def live_place(request: web.Request, view: str) -> LivePlace | None:
+    """The place that is asked for; None where it is none. Raises RefusedError where no cluster may have the name."""
+    if view not in SUBRESOURCES:
+        return None
+    cluster, item = request.query.get("cluster", ""), request.query.get("item")
+    if CLUSTER.fullmatch(cluster) is None or len(item or "") > ITEM_LENGTH_MAX:
+        raise RefusedError(404, "no cluster has such a name: write NAMESPACE/NAME")
+    namespace, _, name = cluster.partition("/")
+    return LivePlace((namespace, name), view, item)
+
+
+class LaneSource:
+    """Looks at a cluster by the addresses and credentials with which the operator looks after it at that moment."""
+
+    def __init__(self, cluster: ClusterKey, view_of: ViewOf) -> None:
+        self._cluster, self._view_of = cluster, view_of
+        self._reached: tuple[str, Security, tuple[str, ...]] | None = None
+        self._source: ClusterSource | None = None
+
+    def take(self) -> Look:
+        """The cluster now. Raises AdminError where it cannot be asked."""
+        view = reached(self._view_of, self._cluster)
+        now = view.bootstrap, view.security, tuple(url_of(address) for address in view.metrics.values())
+        if self._source is None or now != self._reached:
+            self.close()
+            bootstrap, security, urls = self._reached = now
+            connect = partial(_onlooker, security)
+            self._source = ClusterSource("/".join(self._cluster), bootstrap, urls, connect)
+        return self._source.take()
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it holds connections."""
+        return self._source is not None
+
+    def close(self) -> None:
+        """Let go of the connections."""
+        source, self._source = self._source, None
+        if source is not None:
+            source.close()
+
+
+def _onlooker(security: Security, bootstrap: str) -> Onlooker:
+    return Onlooker(bootstrap, security)
+
+
+def reached(view_of: ViewOf, cluster: ClusterKey) -> View:
+    """The view with a cluster's addresses. Raises AdminError where it cannot be asked."""
+    view = view_of(cluster)
+    if view is None:
+        raise AdminError(NOT_HERE, retriable=True)
+    if view.lacking is not None:
+        raise AdminError(view.lacking)
+    if not view.bootstrap:
+        raise AdminError(NO_BROKER, retriable=True)
+    return view
+
+
+@dataclass
+class LivePlaces:
+    """Looks into clusters for visitors that `door` lets in. `view_of` gives the addresses and credentials of one."""
+
+    door: DataDoor
+    view_of: ViewOf
+    read: ReadRecords = read_apart
+    ask_access: AskAccess = access_document
+    make_source: Callable[[ClusterKey], Source] | None = None
+    bounds: LiveBounds = BOUNDS
+    watches: dict[ClusterKey, Watch] = field(default_factory=dict)
+    _made: OrderedDict[LivePlace, tuple[Watch, int, str, Shown]] = field(default_factory=OrderedDict)
+    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX))
+    waiting: int = 0
+    """Questions that wait for an answer."""
+
+    async def check(self, request: web.Request, place: LivePlace) -> None:
+        """Raise RefusedError unless the visitor may see the place."""
+        authorization, address = request.headers.get("Authorization", ""), request.remote or ""
+        await self.door.check(authorization, address, place.cluster, SUBRESOURCES[place.view])
+
+    async def close(self) -> None:
+        """Look no more."""
+        for watch in self.watches.values():
+            await watch.close()
+
+    def watch(self, cluster: ClusterKey) -> Watch:
+        """The looks at a cluster. Raises RefusedError where too many are looked at already."""
+        self.watches = {key: found for key, found in self.watches.items() if found.is_running or key == cluster}
+        if cluster not in self.watches:
+            if len(self.watches) >= self.bounds.watches_max:
+                words = f"{self.bounds.watches_max} clusters are looked into already; try again in a few seconds"
+                raise RefusedError(503, words)
+            make = partial(self.make_source or self._source, cluster)
+            self.watches[cluster] = Watch(make, self.bounds.every_seconds, looks_max=LOOKS_MAX)
+        return self.watches[cluster]
+
+    def _source(self, cluster: ClusterKey) -> Source:
+        return LaneSource(cluster, self.view_of)
+
+    async def shown(self, request: web.Request, place: LivePlace, watch: Watch) -> Shown:
+        """The place as the last look shows it. Raises RefusedError where the visitor may not see it (any more)."""
+        await self.check(request, place)
+        seen = watch, watch.version, watch.trouble
+        known = self._made.get(place)
+        if known is not None and known[:3] == seen and watch.history is not None:
+            return known[3]
+        made = Shown(_now(), await asyncio.to_thread(_body, place, watch, seen[2]))
+        self._made[place] = *seen, made
+        self._made.move_to_end(place)
+        while len(self._made) > MADE_MAX:
+            self._made.popitem(last=False)
+        return made
+
+    async def records(self, request: web.Request) -> Document:
+        """The records that the visitor asks for. Raises RefusedError, AdminError and BadQueryError."""
+        place = live_place(request, RECORDS)
+        assert place is not None, "it is one"
+        await self.check(request, place)
+        fields = {name: request.query[name] for name in FIELDS if name in request.query}
+        query_of(fields)
+        with self._turn():
+            async with self._places:
+                view = reached(self.view_of, place.cluster)
+                return await self.read(view.bootstrap, view.security, fields)
+
+    async def access(self, request: web.Request) -> Document:
+        """The users and access rules. Raises RefusedError and AdminError."""
+        place = live_place(request, ACCESS)
+        assert place is not None, "it is one"
+        await self.check(request, place)
+        with self._turn():
+            await self._places.acquire()
+            # The thread has its place until it ends, also where the browser has left.
+            answer = asyncio.ensure_future(aside(partial(self._access, place.cluster)))
+            answer.add_done_callback(partial(_leave, self._places))
+            return await asyncio.shield(answer)
+
+    def _access(self, cluster: ClusterKey) -> Document:
+        view = reached(self.view_of, cluster)
+        return self.ask_access(view.bootstrap, view.security)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
+        """Count a question meanwhile. Raises RefusedError where too many wait."""
+        if self.waiting >= self.bounds.waiting_max:
+            raise RefusedError(503, "too many questions wait for an answer; try again in a few seconds")
+        self.waiting += 1
+        try:
+            yield
+        finally:
+            self.waiting -= 1
+
+
+def _leave(places: asyncio.Semaphore, answer: "asyncio.Future[Any]") -> None:
+    places.release()
+    if not answer.cancelled():
+        answer.exception()  # looked at, so that nothing is logged where its browser has left
+
+
+def _now() -> str:
+    return datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
+
+
+def _body(place: LivePlace, watch: Watch, trouble: str) -> bytes:
+    document = {"view": place.view, "trouble": trouble, "notice": "", **_document(place, watch)}
+    return json.dumps(document, allow_nan=False, ensure_ascii=False).encode(errors="replace")
+
+
+def _document(place: LivePlace, watch: Watch) -> Document:
+    history = watch.history
+    if history is None:
+        return {"isAwaited": True}
+    view = "topics" if place.view == RECORDS else place.view
+    try:
+        return placed(cluster_view(history, place.name, view, place.item), place)
+    except LookupError:
+        return {"isGone": True}
+
+
+def placed(shown: Document, place: LivePlace) -> Document:
+    """Return what `kavka console` shows, with the links of this page. The groups that read a topic are left out: they
+    take a right of their own.
+    """
+    sheets = [{**sheet, "rows": [_linked(row) for row in sheet["rows"]]} for sheet in shown["sheets"]]
+    if place.view == RECORDS:
+        sheets = [sheet for sheet in sheets if sheet["name"] != "readers"]
+    return {**shown, "sheets": sheets}
+
+
+def _linked(row: Document) -> Document:
+    link = row.get("link")
+    if link is None:
+        return row
+    cluster, view, *items = link
+    if view == "topics":
+        return {**row, "link": [cluster, RECORDS, *items]}
+    return row if view == "groups" else {name: value for name, value in row.items() if name != "link"}
