@@ -2,6 +2,7 @@
 
 import asyncio
 import logging
+import threading
 import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -102,7 +103,8 @@ class Watch:
         try:
             while self._is_wanted:
                 began = time.monotonic()
-                source = await self._look(source)
+                last, source = source, None  # a look that is left closes its source itself
+                source = await self._look(last)
                 await asyncio.sleep(max(self._every_seconds, time.monotonic() - began))
         finally:
             self._usage = UsageSeries()
@@ -114,13 +116,21 @@ class Watch:
         """The use of an entity's limits over time."""
         return self._usage.documents(entity)
 
+    async def _taken(self, source: Source) -> History:
+        """Take a look in a thread. Raises AdminError."""
+        looking = Looking(source, partial(_looked, source, self.history, self._usage, self._looks_max))
+        try:
+            return await aside(looking.take)
+        except asyncio.CancelledError:
+            looking.leave()
+            raise
+
     async def _look(self, source: Source | None) -> Source | None:
         """Take a look; returns the source for the next one, if there is one that may be used again."""
         self._asked_at = time.monotonic()
         try:
             source = source or self._make_source()
-            look = partial(_looked, source, self.history, self._usage, self._looks_max)
-            self.history, self._trouble = await aside(look), ""
+            self.history, self._trouble = await self._taken(source), ""
         except AdminError as error:
             self._trouble = str(error)
         except Exception as error:
@@ -134,6 +144,33 @@ class Watch:
         async with self._changed:
             self._changed.notify_all()
         return source
+
+
+class Looking:
+    """A look that a thread takes. Where it is left meanwhile, the thread uses the source still, and closes it then."""
+
+    def __init__(self, source: Source, work: Callable[[], History]) -> None:
+        self._source, self._work = source, work
+        self._lock = threading.Lock()
+        self._is_done = self._is_left = False
+
+    def take(self) -> History:
+        """Take the look. Raises what the source raises."""
+        try:
+            return self._work()
+        finally:
+            self._note(is_done=True)
+
+    def leave(self) -> None:
+        """Take no more interest in it."""
+        self._note(is_left=True)
+
+    def _note(self, *, is_done: bool = False, is_left: bool = False) -> None:
+        with self._lock:
+            self._is_done, self._is_left = self._is_done or is_done, self._is_left or is_left
+            is_over = self._is_done and self._is_left
+        if is_over:
+            self._source.close()
 
 
 def _looked(source: Source, before: History | None, usage: UsageSeries, looks_max: int) -> History:
