@@ -28,7 +28,7 @@ AGGREGATES: Final = (
     "throttled_uses",
 )
 """What is aggregated from the rows. The first asks of `entries` alone, the second of `events`, any other of both of
-these and of the second.
+these and of the first two.
 """
 EVENTS: Final = """
 SELECT entries.* FROM entries

@@ -1,6 +1,7 @@
 """What the questions find: planted situations, all of them and no others, and sums that agree with plain Python."""
 
 from collections import Counter, defaultdict
+from collections.abc import Callable
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
@@ -9,6 +10,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from kavka_audit.delta.engine import DeltaDuckDB
+from kavka_audit.engine import DuckDB
+from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.questions.query_runner import Settings, Table, questions
 from kavka_audit.report.answers import answer
@@ -18,8 +22,9 @@ from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
+from tests.unit.analytics.delta import lake_in
 from tests.unit.analytics.few_questions import Answers, asked
-from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, answers, chain_of
+from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, At, Kept, answers, chain_of
 
 LONG_AGO = NOW_MS - 90 * DAY_MS
 BROKERS: list[dict[str, object]] = [{"node": 1}]
@@ -295,6 +300,20 @@ def test_an_entry_that_stands_twice_counts_once(tmp_path: Path) -> None:
     assert (traffic["written_bytes"], traffic["read_bytes"], traffic["denied"]) == (1_001, 1_000, 1)
     assert column(found["denied_operations"], "times") == [1]
     assert found["audit_gaps"].count == 0
+
+
+@pytest.mark.parametrize("lake", [Lake, lake_in])
+def test_a_loss_that_stands_twice_counts_once(tmp_path: Path, lake: Callable[[Path], Lake]) -> None:
+    """The events that it stands for were told to be lost twice."""
+    chain, entries = chain_of(1, [use("a", "READ", "t")])
+    lost, trail, found = chain.loss(4, NOW_MS), Kept(), lake(tmp_path)
+    trail.write(0, [*entries, lost, lost])
+    engine = DuckDB() if found.table_format == "parquet" else DeltaDuckDB(lambda: NOW_MS / 1000)
+    with found.held(CLUSTER):
+        assert [*engine.ingest(found, trail)]
+        with asked("audit_gaps"):
+            gaps = engine.ask(found, Settings(NOW_MS), ROWS_MAX)["audit_gaps"].rows
+    assert gaps == [("lost", "1-1", 4)]
 
 
 def test_an_entry_whose_event_cannot_be_read_is_dead_and_not_missing_too(tmp_path: Path) -> None:
