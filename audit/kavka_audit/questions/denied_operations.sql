@@ -1,9 +1,9 @@
 -- Who was refused?
--- was_allowed: the same principal has used the same resource in the same way at another time. A failed login has no
--- principal, as what it said was not proved.
+-- was_allowed: the same principal has used the same topic in the same way at another time, as far as the trail names
+-- both. A failed login has no principal, as what it said was not proved.
 WITH allowed AS (
     SELECT DISTINCT principal, operation, resource FROM uses
-    WHERE EXISTS (
+    WHERE resource <> '(others)' AND EXISTS (
         SELECT 1 FROM denials_delays_changes AS refusals
         WHERE refusals.outcome = 'denied' AND refusals.principal = uses.principal
             AND refusals.operation = uses.operation AND refusals.resource = uses.resource
@@ -17,7 +17,8 @@ SELECT
     max(CASE WHEN allowed.principal IS NULL THEN 0 ELSE 1 END) = 1 AS was_allowed
 FROM denials_delays_changes AS refused
 LEFT JOIN allowed
-    ON allowed.principal = refused.principal
+    ON refused.resource_type = 'topic'
+    AND allowed.principal = refused.principal
     AND allowed.operation = refused.operation
     AND allowed.resource = refused.resource
 WHERE refused.outcome = 'denied'

@@ -199,6 +199,17 @@ def test_refusals_say_whether_they_were_allowed_at_another_time(tmp_path: Path) 
     assert told == {("User:a", "READ", 7, True), ("User:a", "WRITE", 1, False), (None, "LOGIN", 2, False)}
 
 
+def test_a_group_is_not_the_topic_of_its_name_nor_one_of_several_the_other(tmp_path: Path) -> None:
+    """What is told together names neither a principal nor a topic, and so no other use of both."""
+    trail = trail_of(
+        At(Denied("User:a", "::1", "READ", "group", "orders")),
+        At(Denied("User:(others)", "", "READ", "topic", "(others)")),
+        use("a", "READ", "orders"),
+        use("(others)", "READ", "(others)", address=""),
+    )
+    assert column(Answers(tmp_path, trail)["denied_operations"], "was_allowed") == [False, False]
+
+
 def held(minute: int, limit: float = 100_000.0, delay_ms: int = 30_000) -> At:
     start_ms = NOW_MS + minute * MINUTE_MS
     throttled = Throttling("User:a", "::1", "app", "produce", '{"user": "a"}', limit, delay_ms, delay_ms // 2)
