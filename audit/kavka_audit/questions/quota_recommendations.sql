@@ -1,5 +1,5 @@
 -- Which limit would have fitted those who were held back?
--- The 95th percentile of an entity's demand at one broker and minute, and a third more, in steps of 64 KiB a second;
+-- The 95th percentile of an entity's demand at one broker and minute, and 30 % more, in steps of 64 KiB a second;
 -- never less than the limit that there was. A client that is held back shows its limit and not its demand, so its
 -- rate is divided by the share of the time in which it was free; a share below a quarter is taken as a quarter.
 WITH held AS (

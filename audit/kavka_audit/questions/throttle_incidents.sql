@@ -1,5 +1,5 @@
 -- Who was held back?
--- Delays by one quota of one client, less than five minutes apart, are one incident.
+-- Delays by one quota of one client, less than five minutes apart, are one incident. quota_limit: that of its last delay.
 WITH delays AS (
     SELECT
         principal, client_id, quota_type, resource AS entity, quota_limit,

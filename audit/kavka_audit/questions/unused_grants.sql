@@ -2,6 +2,7 @@
 -- Rules that allow READ, WRITE or ALL of topics and that no use in the trail needed. Rules on other resources, and
 -- operations that the trail does not tell, are not judged. What a broker tells of clients or topics together, as there
 -- were more than it tells apart, may have been by any client of that topic, or of any topic: such rules are not named.
+-- A rule for a range of addresses is taken for a rule for every address.
 WITH used AS (
     SELECT DISTINCT principal, address, operation, resource FROM uses
 )
