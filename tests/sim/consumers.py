@@ -42,6 +42,7 @@ from kavka_broker.protocol.messages.offset_fetch_request import (
 )
 from kavka_broker.protocol.messages.offset_fetch_response import OffsetFetchResponse
 from tests.sim.clients import ANSWER_MS, Admin, Client
+from tests.sim.gatherings import Gatherings
 from tests.sim.grouped import COMMIT_MS, ELSEWHERE, Again, Grouped
 from tests.sim.history import WORST_MAX
 from tests.sim.holdings import Held, Holdings, Seen, Share, held_text, in_one_epoch, unassigned, unbalanced
@@ -58,6 +59,7 @@ LEAVES, LEAVES_FOR_A_WHILE = -1, -2
 SHARE_OF_SESSION: Final = 0.88
 SESSIONS_MS: Final = (2_000, 5_000)
 AGREED_SECONDS_MAX: Final = 30.0
+REBALANCE_HEARTBEAT_MS: Final = 500  # the default of kavka.group.rebalance.heartbeat.interval.ms
 
 #: The member is none any more, or is in no epoch that the coordinator knows.
 FENCED: Final = frozenset({
@@ -77,6 +79,7 @@ class Consumer(Grouped):
     group_id = CONSUMER_GROUP
     record: Holdings
     leads: Callable[[tuple[str, int]], int | None]  # the epoch in which a node is the coordinator, by the newest image
+    answered: Callable[[tuple[str, int], float], None]  # told of each answer of a coordinator, and when it was asked
     instance: str | None = None
     assignor: str | None = None
     session_ms, rebalance_ms = SESSIONS_MS[0], 3_000
@@ -181,8 +184,7 @@ class Consumer(Grouped):
         self._says_all = True  # until it has an answer
         address = await self.find()
         term = self.leads(address)
-        timeout_ms = min(ANSWER_MS, self.session_ms // 2)
-        answer = await self.call(request, ConsumerGroupHeartbeatResponse, timeout_ms)
+        answer = await self.call(request, ConsumerGroupHeartbeatResponse, self._patience_ms())
         now, is_current = self.loop.time(), term is not None and term == self.leads(address)
         if now >= asked + self._session_seconds:
             raise Again("the answer has come too late")
@@ -194,10 +196,13 @@ class Consumer(Grouped):
         self._says_all, self._said, self._said_names = False, owned, names
         if is_current and answer.member_epoch < self.epoch:
             self.record.object(f"epoch-back: {self.member_id} was in {self.epoch}, and is in {answer.member_epoch}")
+        if not answer.member_epoch:
+            self.record.object(f"epoch-zero: {self.member_id} has joined, and is in epoch 0")
         self.epoch = answer.member_epoch
         self._heard_until = asked + self._session_seconds
         if is_current:
             self.record.told_epoch(self.epoch)
+            self.answered(address, asked)
         if answer.assignment is not None:
             self._is_assigned(
                 frozenset(
@@ -208,6 +213,10 @@ class Consumer(Grouped):
             )
         self._unheard_since = 0.0
         self.record.has(self.name, self.owned, now, self._heard_until if is_current else None)
+
+    def _patience_ms(self) -> int:
+        """For how long it waits for the answer of a heartbeat."""
+        return min(ANSWER_MS, self.session_ms // 2)
 
     @property
     def _session_seconds(self) -> float:
@@ -392,6 +401,7 @@ class Consumers(Workload):
 
     share = 0.06
     kind: type[Consumer] = Consumer
+    static_counts: tuple[int, ...] = (0, 1, 4)
 
     @classmethod
     def settings(cls, random: Random) -> dict[str, str]:
@@ -415,11 +425,15 @@ class Consumers(Workload):
         self.record.objected = self.simulation.fail
         self.record.forgettings = lambda: self.simulation.events.counts["groups.expired"]
         self._seen: dict[str, Seen] = {}
-        static, self._assignor = self.random.choice((0, 1, 4)), self.random.choice((None, "uniform", "range"))
+        assignment_ms, rebalance_ms = int(settings["group.consumer.assignment.interval.ms"]), REBALANCE_HEARTBEAT_MS
+        faults = self.simulation.faults
+        self.gatherings = Gatherings(assignment_ms, rebalance_ms, self.record.object, lambda: faults["clock_step"] > 0)
+        static, self._assignor = self.random.choice(self.static_counts), self.random.choice((None, "uniform", "range"))
         rebalance_ms = self.random.choice((1_500, 4_000))
         self.members = [self.as_client(self.kind, f"consumer{n}") for n in range(self.random.choice((2, 3, 4)))]
         for number, member in enumerate(self.members):
             member.record, member.leads, member.assignor = self.record, self._leads, self._assignor
+            member.answered = self._answered
             member.instance = f"instance{number}" if number < static else None
             member.session_ms = int(settings["group.consumer.session.timeout.ms"])
             member.heartbeat_ms = int(settings["group.consumer.heartbeat.interval.ms"])
@@ -436,6 +450,14 @@ class Consumers(Workload):
         node = next((other for other in self.simulation.nodes if other.host == address[0] and other.is_serving), None)
         return None if node is None else self._epoch_of(node)
 
+    def _answered(self, address: tuple[str, int], asked: float) -> None:
+        """Look whether the coordinator has computed what was due when a member asked."""
+        node = next(other for other in self.simulation.nodes if other.host == address[0])
+        shard = self._shard_of(node)
+        group = None if shard is None else shard.image.consumer_groups.get(CONSUMER_GROUP)
+        if group is not None:
+            self.gatherings.answered(shard, group, asked)
+
     def _epoch_of(self, node: Any) -> int | None:
         topic = self.simulation.invariants.image.topics.get(OFFSETS_TOPIC)
         partition = node.broker.partitions.get(OFFSETS_TOPIC, 0)
@@ -447,11 +469,10 @@ class Consumers(Workload):
 
     def after_step(self, node: Any) -> None:
         """Look at the group, where a step of its coordinator has written anything."""
-        if not node.is_serving:
+        shard = self._shard_of(node)
+        if shard is None:
             return
-        shard = node.broker.groups.led.by_partition.get(0)
-        if shard is None or shard.is_loading or shard.is_unreadable or shard.log.is_closed:
-            return
+        self.gatherings.look_at_held(shard, self.loop.time())
         seen, end_offset = self._seen.get(node.host), shard.partition.log.log_end_offset
         is_first = seen is None or seen.shard is not shard
         if seen is None or is_first:
@@ -461,7 +482,15 @@ class Consumers(Workload):
             is_first = is_first and self._epoch_of(node) is not None
             classic = shard.image.groups.get(CONSUMER_GROUP)
             generation = classic.generation if classic is not None and classic.members else None
-            self.record.look(shard.image.consumer_groups.get(CONSUMER_GROUP), generation, seen, is_first=is_first)
+            group = shard.image.consumer_groups.get(CONSUMER_GROUP)
+            self.record.look(group, generation, seen, is_first=is_first)
+            self.gatherings.look(shard, group, self.loop.time())
+
+    def _shard_of(self, node: Any) -> Any:
+        """The group's partition, where the node is its coordinator as far as it knows; else None."""
+        shard = node.broker.groups.led.by_partition.get(0) if node.is_serving else None
+        is_usable = shard is not None and not (shard.is_loading or shard.is_unreadable or shard.log.is_closed)
+        return shard if is_usable else None
 
     # --- the end ------------------------------------------------------------------------------------------------
 

@@ -11,6 +11,7 @@ from tests.sim.contended import Contended
 from tests.sim.coordinated import Coordinated
 from tests.sim.cordons import Cordons
 from tests.sim.crowds import Crowds
+from tests.sim.gatherers import Gatherers
 from tests.sim.greedy import Greediness
 from tests.sim.groups import Groups
 from tests.sim.logins import Logins
@@ -53,50 +54,41 @@ WORKLOADS: Final[dict[str, type[Workload]]] = {
     "streams": Streams,
     "migrating": Migrating,
     "long_requests": LongRequests,
+    "gatherers": Gatherers,
 }
 
 
 #: What waits for a mend.
 GATED: Final[tuple[str, ...]] = ()
 
-#: Seeds that were kept, or find a planted defect, before `coordinated` had its share: their stories stay as they were.
-BEFORE_COORDINATED: Final = frozenset({
-    4, 5, 7, 11, 18, 20, 48, 524, 301041, 301363, 309052, 320068, 334101, 940016, 8120000, 259877062,
-})  # fmt: skip
-
-#: Likewise, before `consumers` had its share.
-BEFORE_CONSUMERS: Final = frozenset({4})
-
-
-#: Likewise, before `migrating` had its share.
-BEFORE_MIGRATING: Final = frozenset({309052, 940008})
-
-#: Likewise, before `sharers` had its share.
-BEFORE_SHARERS: Final = frozenset({66002, 309052, 237407654})
-
-#: Likewise, before `streams` had its share.
-BEFORE_STREAMS: Final = frozenset({16, 45170582})
+#: Seeds that were kept, or find a planted defect, before a workload had its share: their stories stay as they were.
+BEFORE: Final[dict[str, frozenset[int]]] = {
+    "coordinated": frozenset({
+        4, 5, 7, 11, 18, 20, 48, 524, 301041, 301363, 309052, 320068, 334101, 940016, 8120000, 259877062,
+    }),
+    "consumers": frozenset({4}),
+    "gatherers": frozenset({48, 307446, 334101}),
+    "migrating": frozenset({309052, 940008}),
+    "sharers": frozenset({66002, 309052, 237407654}),
+    "streams": frozenset({16, 45170582}),
+}  # fmt: skip
 
 #: Workloads of many clients. Two of them together hold more connections than `crowds` lets in.
-POPULOUS: Final = frozenset({"consumers", "migrating", "sharers", "streams"})
+POPULOUS: Final = frozenset({"consumers", "gatherers", "migrating", "sharers", "streams"})
+
+#: Workloads of the same group, of which a seed plays one: the first.
+OF_ONE_GROUP: Final = ("migrating", "consumers", "gatherers")
 
 
 def drawn(seed: int) -> tuple[str, ...]:
     """Which workloads this seed plays. Each has a chance of its own, so that a new one moves no other."""
     chances = {name: Random(f"workload {name} {seed}").random() for name in WORKLOADS if name not in GATED}
-    if seed in BEFORE_COORDINATED:
-        chances.pop("coordinated", None)
-    if seed in BEFORE_CONSUMERS:
-        chances.pop("consumers", None)
-    if seed in BEFORE_SHARERS:
-        chances.pop("sharers", None)
-    if seed in BEFORE_MIGRATING:
-        chances.pop("migrating", None)
-    if seed in BEFORE_STREAMS:
-        chances.pop("streams", None)
+    for name, seeds in BEFORE.items():
+        if seed in seeds:
+            chances.pop(name, None)
     names = [name for name, chance in chances.items() if chance < WORKLOADS[name].share]
-    if "migrating" in names and "consumers" in names:  # of the same group
-        names.remove("consumers")
+    for name in [name for name in OF_ONE_GROUP if name in names][1:]:
+        names.remove(name)
     if "crowds" in names:
         for name in [name for name in names if name in POPULOUS][1:]:
             names.remove(name)

@@ -93,6 +93,8 @@ MUST_BE_REACHED: Final = {
     "played.strangers_refused": "a connection too many of one address",
     "played.topics_recreated": "a topic made again under the name of one that was deleted just now",
     "played.transactions_aborted": "values of an aborted transaction",
+    "played.consumers_gathered": "members of such a group that come together, and are assigned together",
+    "played.consumers_held": "a first heartbeat that waits for others",
     "played.consumed_assigned": "a partition that a member of a KIP-848 group gets",
     "played.consumed_commits": "an offset that such a member commits",
     "played.consumed_commits_refused": "a commit of an epoch that is over, or of a topic that is gone",
