@@ -22,7 +22,7 @@ from kavka_broker.request.registry import Api
 Ranges = dict[int, tuple[str, tuple[int, int]]]
 
 TABLE = Path(__file__).parent.parent / "COMPAT.md"
-KAFKA = "4.3.1"
+KAFKA = "4.4.0"
 
 # The schemas do not carry this: keys that only a controller's listener answers, and versions that are not yet stable.
 CONTROLLER = frozenset({52, 53, 54, 56, 58, 59, 62, 63, 67, 70, 73, 82})
@@ -46,14 +46,16 @@ cluster, Fetch (of the metadata log), ApiVersions and DescribeCluster (of contro
 NOTES = """\
 ## Notes
 
-- Apache Kafka 4.4.0 is newer than these tables. It has, and Kavka has not: UnregisterController (94),
-  StreamsGroupTopologyDescriptionUpdate (93), ApiVersions 5, TxnOffsetCommit 6, DeleteGroups 3, StreamsGroupHeartbeat
-  and StreamsGroupDescribe 1, metadata.version 4.4, share.version 2, and max.decompressed.message.bytes, which is
-  INVALID_CONFIG. Its clients and tools ask for what both sides have: its consumers of either protocol, its share
-  consumer, Kafka Streams with group.protocol=streams and its commands for groups have been seen to work.
+- Apache Kafka 4.4.0 has, and Kavka has not: the two keys without a version here, StreamsGroupHeartbeat and
+  StreamsGroupDescribe 1 with descriptions of topologies, metadata.version 4.4, share.version 2, and
+  max.decompressed.message.bytes, which is INVALID_CONFIG. Its clients and tools ask for what both sides have: its
+  consumers of either protocol, its share consumer, Kafka Streams with group.protocol=streams and its commands for
+  groups have been seen to work. What the other notes say of no release is so in Apache Kafka 4.3.1.
 - Produce: version 0 to 2 are advertised and refused, as in Apache Kafka (KAFKA-18659: librdkafka turns compression off
   when they are missing).
-- ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511.
+- ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511. From
+  version 5 on a client names the cluster and the node that it expects (KIP-1242); a broker that is another one answers
+  REBOOTSTRAP_REQUIRED, upon which the client begins again with its bootstrap servers.
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
 - Transactions are coordinated by the leader of the id's partition of `__transaction_state`, a broker of Kavka or of
@@ -112,7 +114,7 @@ NOTES = """\
 
 def kafka_ranges() -> Ranges:
     """Name and stable versions of every request of Apache Kafka, by key."""
-    ranges = {key: (name.removesuffix("Request"), versions) for key, (name, versions) in LEFT_OUT.items()}
+    ranges: Ranges = {}
     for module in iter_modules(messages.__path__):
         if not module.name.endswith("_request"):
             continue
@@ -122,6 +124,7 @@ def kafka_ranges() -> Ranges:
                 key, stable = kind.API_KEY, UNSTABLE.get(kind.NAME, high + 1) - 1
                 assert key is not None
                 ranges[key] = (kind.NAME.removesuffix("Request"), (low, min(high, stable)))
+    ranges |= {key: (name.removesuffix("Request"), versions) for key, (name, versions) in LEFT_OUT.items()}
     return dict(sorted(ranges.items()))
 
 

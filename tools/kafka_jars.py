@@ -16,6 +16,7 @@ from pathlib import Path
 from tools.cache import cache_home
 
 VERSION = "4.3.1"
+NEWER_VERSION = "4.4.0"
 HERE = Path(__file__).parent / "kafka"
 FETCH_SECONDS_MAX = 600
 COMPLETE = ".complete"
@@ -45,6 +46,16 @@ def class_path() -> str:
     return f"{kafka_jars()}/*"
 
 
+def newer_jars() -> Path:
+    """The directory with the jars of the newest Apache Kafka, which is asked for what `VERSION` has not: 54 MB."""
+    return _more_jars("newer", NEWER_VERSION)
+
+
+def newer_class_path() -> str:
+    """The class path of the newest Apache Kafka's broker, tools and clients."""
+    return f"{newer_jars()}/*"
+
+
 def streams_class_path() -> str:
     """The class path of Kafka Streams, whose jars are fetched where they are not there yet: 70 MB are RocksDB."""
     return f"{_more_jars('streams')}/*"
@@ -70,9 +81,9 @@ def class_path_of_tests() -> str:
     return f"{_more_jars('tests')}/*"
 
 
-def _more_jars(name: str) -> Path:
+def _more_jars(name: str, cached_as: str = "") -> Path:
     """The directory of what tools/kafka/NAME lists, fetched where it is not there yet."""
-    directory = cache_home() / "kavka-kafka" / f"{VERSION}-{name}" / "libs"
+    directory = cache_home() / "kavka-kafka" / (cached_as or f"{VERSION}-{name}") / "libs"
     if not (directory.parent / COMPLETE).exists():
         fetch(directory, HERE / name)
         (directory.parent / COMPLETE).touch()

@@ -373,7 +373,7 @@ class Transactional(Client):
                 raise Over(answer.error_code)
         kind = FormerOffsetCommit if self.is_former else TxnOffsetCommitRequest
         partition = TxnOffsetCommitRequestPartition(self.index, written.number)
-        topics = [TxnOffsetCommitRequestTopic(TOPIC, [partition])]
+        topics = [TxnOffsetCommitRequestTopic(TOPIC, self.topic_ids[TOPIC], [partition])]
         request = kind(self.transactional_id, self.group_id, *self._identity, -1, "", None, topics)
         answer = await self._coordinate(
             GROUP_KEY,

@@ -29,9 +29,10 @@ class Both:
 
 
 @contextmanager
-def running_both(directory: Path, settings: dict[str, str] | None = None) -> Iterator[Both]:
+def running_both(directory: Path, settings: dict[str, str] | None = None, *, newest: bool = False) -> Iterator[Both]:
+    """Run both; with `newest` Apache Kafka's newest release."""
     with ThreadPoolExecutor() as pool:
-        kafka = pool.submit(start_apache_kafka, directory / "kafka", settings)
+        kafka = pool.submit(start_apache_kafka, directory / "kafka", settings, newest=newest)
         kavka = start_kavka(directory / "kavka", settings)
         pair = Both(kavka, kafka.result())
     try:

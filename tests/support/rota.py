@@ -57,6 +57,7 @@ SECONDS: Final[Mapping[str, int]] = {
     # Beside Apache Kafka, whose answers seldom change.
     "tests/conformance/authorization/test_refusals.py": 74,
     "tests/conformance/clients/test_foreign_suites.py": 14,
+    "tests/conformance/clients/test_newest_kafka.py": 30,
     "tests/conformance/clients/test_page_of_brokers_for_tests.py": 48,
     "tests/conformance/console/test_page.py": 35,
     "tests/conformance/groups/test_streams_groups_agree.py": 24,

@@ -23,7 +23,7 @@ from pathlib import Path
 from kavka_broker.cli import main
 from tests.support.commands import run_here
 from tests.support.wire import LOOK_SECONDS_MAX, brokers_registered
-from tools.kafka_jars import class_path
+from tools.kafka_jars import class_path, newer_class_path
 from tools.kafka_jvm import java
 
 READY_SECONDS_MAX = 240.0
@@ -216,15 +216,17 @@ def start_apache_kafka(
     *,
     release: str | None = None,
     classes: Path | None = None,
+    newest: bool = False,
 ) -> Server:
     """Apache Kafka's broker in a new directory, ready to serve. Needs a JDK and the jars. `release`: whose levels the
-    cluster begins with. `classes`: a directory of plugins.
+    cluster begins with. `classes`: a directory of plugins. `newest`: the newest release of it.
     """
     own = {"transaction.state.log.replication.factor": "1", "transaction.state.log.min.isr": "1", **(settings or {})}
     config, address = properties(directory, own)
     logging = directory / "log4j2.properties"
     logging.write_text(LOG4J)
-    path = class_path() if classes is None else f"{class_path()}:{classes}"
+    jars = newer_class_path() if newest else class_path()
+    path = jars if classes is None else f"{jars}:{classes}"
     program = [*java("512M"), f"-Dlog4j2.configurationFile={logging}", f"-Dkafka.logs.dir={directory}", "-cp", path]
     storage = [*program, "kafka.tools.StorageTool", "format", "--standalone", "-t", CLUSTER_ID, "-c", str(config)]
     format_directory([*storage, *(() if release is None else ("--release-version", release))], directory)

@@ -1,6 +1,6 @@
 """Write the messages, or with --check say what would change.
 
-Usage: python -m tools.generate_messages [--jars DIRECTORY] [--check]
+Usage: python -m tools.generate_messages [--jars DIRECTORY] [--newer DIRECTORY] [--check]
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from pathlib import Path
 
 from tools.generate_messages import render
 from tools.generate_messages.schema import PACKAGES, Schema, read_jars
-from tools.kafka_jars import kafka_jars
+from tools.kafka_jars import kafka_jars, newer_jars
 
 TARGET = Path(__file__).parents[2] / "broker/kavka_broker/protocol/messages"
 
@@ -20,9 +20,10 @@ def main() -> int:
     """Generate; returns 0, with --check 1 where a file has drifted."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--jars", type=Path, default=None, help="directory of Kafka's jars (default: fetched, cached)")
+    parser.add_argument("--newer", type=Path, default=None, help="directory of the newest Kafka's jars (likewise)")
     parser.add_argument("--check", action="store_true", help="change nothing; fail where the files have drifted")
     options = parser.parse_args()
-    wanted = files(read_jars(options.jars or kafka_jars()))
+    wanted = files(read_jars(options.jars or kafka_jars(), options.newer or newer_jars()))
     return check(wanted) if options.check else write(wanted)
 
 

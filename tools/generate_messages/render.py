@@ -187,12 +187,13 @@ def table(title: str, kind: str, package: str, schemas: list[Schema]) -> str:
 
 
 def left_out(schemas: list[Schema]) -> str:
-    """The requests of Kafka that have no module."""
+    """The requests of Kafka that have no module, or whose module does not have all of their versions."""
     chosen = [schema for schema in schemas if schema.is_left_out and schema.kind == "request"]
     rows = {message.api_key or 0: f'("{message.name}", {message.versions})' for message in chosen}
     lines = [f"    {key}: {row}," for key, row in sorted(rows.items())]
     head = "LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {"
-    return "\n".join([head, *lines, "}", '"""Requests of Kafka without a module, and their versions."""', ""])
+    what = "Requests of Kafka that have no module, or one of fewer versions, and their versions."
+    return "\n".join([head, *lines, "}", f'"""{what}"""', ""])
 
 
 def package_head(package: str) -> str:

@@ -12,11 +12,11 @@ import keyword
 import re
 import zipfile
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from tools.kafka_jars import VERSION
+from tools.kafka_jars import NEWER_VERSION, VERSION
 
 Versions = tuple[int, int]
 Default = int | float | bool | str | bytes | None
@@ -31,6 +31,9 @@ PACKAGES = {
     "raft": "raft",
 }
 """The jar (kafka-NAME-VERSION.jar) and the package under `messages` its schemas go to."""
+
+NEWER = re.compile(r"(ApiVersions|DeleteGroups|TxnOffsetCommit)(Request|Response)")
+"""Messages that the broker serves as the newest Apache Kafka has them. A change that serves one more adds it here."""
 
 LEFT_OUT = re.compile(r"Remote(LogSegment|Partition)\w*Record")
 """Messages of tiered storage (KIP-405), by name: the broker serves none of them. A change that serves one takes it out
@@ -92,6 +95,8 @@ class Schema:
     latest_unstable: bool
     structs: tuple[Struct, ...]
     """The nested structs, each before its first use; the message itself is the last."""
+    is_too_new: bool = False
+    """Whether it is the newest Apache Kafka's, and the broker serves no message of its name, or another one."""
 
     @property
     def module(self) -> str:
@@ -99,7 +104,7 @@ class Schema:
 
     @property
     def is_left_out(self) -> bool:
-        return LEFT_OUT.fullmatch(self.name) is not None
+        return self.is_too_new or LEFT_OUT.fullmatch(self.name) is not None
 
 
 def snake(name: str) -> str:
@@ -108,15 +113,31 @@ def snake(name: str) -> str:
     return word + "_" if keyword.iskeyword(word) else word
 
 
-def read_jars(jars: Path) -> list[Schema]:
-    """Every schema of Kafka that is valid in some version, in a fixed order."""
-    schemas = []
-    for jar, package in PACKAGES.items():
-        for text in resources(jars / f"kafka-{jar}-{VERSION}.jar"):
-            source = json.loads(text)
-            if source["validVersions"] != "none":
-                schemas.append(schema(package, source))
+def read_jars(jars: Path, newer: Path) -> list[Schema]:
+    """Every schema of Kafka that is valid in some version, in a fixed order; also those of requests that the newest
+    Apache Kafka alone has, or has in more versions.
+    """
+    schemas = [
+        found
+        for jar, package in PACKAGES.items()
+        for found in schemas_in(jars / f"kafka-{jar}-{VERSION}.jar", package)
+        if NEWER.fullmatch(found.name) is None
+    ]
+    versions_of = {found.name: found.versions for found in schemas}
+    for found in schemas_in(newer / f"kafka-clients-{NEWER_VERSION}.jar", PACKAGES["clients"]):
+        if NEWER.fullmatch(found.name):
+            schemas.append(found)
+        elif found.kind == "request" and versions_of.get(found.name) != found.versions:
+            schemas.append(replace(found, is_too_new=True))
     return sorted(schemas, key=lambda message: (message.package, message.name))
+
+
+def schemas_in(jar: Path, package: str) -> Iterator[Schema]:
+    """Every schema of one jar that is valid in some version."""
+    for text in resources(jar):
+        source = json.loads(text)
+        if source["validVersions"] != "none":
+            yield schema(package, source)
 
 
 def resources(jar: Path) -> Iterator[str]:

@@ -2,6 +2,10 @@
 
 - Made from the registrations of the handlers: nothing is said that is not served by this kind of listener.
 - From version 3 on the client names its software; a name that is not plain is INVALID_REQUEST (KIP-511).
+- From version 5 on a client names the cluster and the node that it expects here, both or neither; one of them alone is
+  INVALID_REQUEST. A broker that is another node, or of another cluster, answers REBOOTSTRAP_REQUIRED (KIP-1242), once
+  the client has logged in: its address has changed hands. A controller answers whatever it is taken for, as in Apache
+  Kafka.
 - Features (KIP-584): what the cluster has finalised, as far as this broker implements it. A client decides by
   `transaction.version`, `group.version`, `share.version` and `streams.version` what it dares to use, so these appear
   with what they stand for.
@@ -38,6 +42,7 @@ from kavka_broker.request.registry import APIS, BOTH, api
 
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
+NO_NODE = -1
 OF_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
 SERVED = (
     METADATA_VERSION,
@@ -51,15 +56,17 @@ SERVED = (
 SUPPORTED_FEATURES = {name: SUPPORTED_LEVELS[name] for name in SERVED}
 
 
-@api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 4), on=BOTH)
+@api(ApiVersionsRequest, ApiVersionsResponse, versions=(0, 5), on=BOTH)
 def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) -> ApiVersionsResponse:
-    if client.version >= NAMED_FROM_VERSION and not is_named(request):
+    if client.version >= NAMED_FROM_VERSION and not is_valid(request):
         if client.peer is not None and client.peer.login is not None:
             client.peer.login.refuse_versions()
         return ApiVersionsResponse(ErrorCode.INVALID_REQUEST)
     if client.version >= NAMED_FROM_VERSION and client.peer is not None:
         client.peer.software_name = shortened(request.client_software_name)
         client.peer.software_version = shortened(request.client_software_version)
+    if is_misrouted(request, broker, client):
+        return ApiVersionsResponse(ErrorCode.REBOOTSTRAP_REQUIRED)
     return ApiVersionsResponse(
         api_keys=[ApiVersion(key, *advertised(key, broker)) for key in offered(broker, client)],
         supported_features=supported_features(client.version),
@@ -85,9 +92,19 @@ def offered(broker: Broker, client: Client) -> list[int]:
     return [key for key in keys if key not in OF_TELEMETRY]
 
 
-def is_named(request: ApiVersionsRequest) -> bool:
+def is_valid(request: ApiVersionsRequest) -> bool:
+    """Whether the software has plain names, and the node is named together with its cluster."""
     names = (request.client_software_name, request.client_software_version)
-    return all(SOFTWARE.fullmatch(name) for name in names)
+    names_both = (request.cluster_id is None) == (request.node_id == NO_NODE)
+    return names_both and all(SOFTWARE.fullmatch(name) for name in names)
+
+
+def is_misrouted(request: ApiVersionsRequest, broker: Broker, client: Client) -> bool:
+    """Whether the client has reached another broker than the one that it names; never before it has logged in."""
+    is_logging_in = client.peer is not None and client.peer.login is not None
+    if request.cluster_id is None or client.role != "broker" or is_logging_in:
+        return False
+    return (request.cluster_id, request.node_id) != (broker.cluster_id, broker.node_id)
 
 
 def supported_features(version: int) -> list[SupportedFeatureKey]:

@@ -3,11 +3,12 @@
 - The offsets are staged until the transaction's marker comes; who asks for stable offsets meanwhile is told to wait.
 - A client that names a member must be one of the running generation (KIP-447). One that names none may always commit.
 - A member of a consumer group (KIP-848) may be in a later epoch, if it has had all of the partitions since the one that
-  it names (KIP-1251); otherwise ILLEGAL_GENERATION.
+  it names (KIP-1251); otherwise STALE_MEMBER_EPOCH, which is ILLEGAL_GENERATION below version 6.
 - The transaction must be known to write here: version 5 has the group's partition added (transaction version 2), for
   older ones the producer has done it by AddOffsetsToTxn.
 - Answered when the offsets are committed in `__consumer_offsets`.
-Versions: members from 3, flexible from 3, TRANSACTION_ABORTABLE from 4, the partition is added from 5.
+Versions: members from 3, flexible from 3, TRANSACTION_ABORTABLE from 4, the partition is added from 5; from 6 on
+topic ids, STALE_MEMBER_EPOCH, and GROUP_ID_NOT_FOUND for a generation of a group that does not exist.
 """
 
 from kavka_broker.coordinator.groups.group_shard import Shard
@@ -30,6 +31,7 @@ from kavka_broker.request.split_requests import Each
 LOAD_IN_PROGRESS_FROM = 2
 ABORTABLE_FROM = 4
 ADDS_FROM = 5
+TOPIC_ID_VERSION = 6
 
 Outcome = tuple[Commit, TxnOffsetCommitResponsePartition]
 
@@ -45,12 +47,14 @@ TRY_AGAIN = (
 @api(
     TxnOffsetCommitRequest,
     TxnOffsetCommitResponse,
-    versions=(0, 5),
+    versions=(0, 6),
     each=(Each("topics.partitions", "topics.partitions", per_turn=100),),
 )
 async def txn_offset_commit(request: TxnOffsetCommitRequest, broker: Broker, client: Client) -> TxnOffsetCommitResponse:
     outcomes: list[Outcome] = []
-    response = TxnOffsetCommitResponse(topics=[answer_topic(topic, broker, outcomes) for topic in request.topics])
+    response = TxnOffsetCommitResponse(
+        topics=[answer_topic(topic, broker, client.version, outcomes) for topic in request.topics]
+    )
     if not outcomes:
         return response
     try:
@@ -66,14 +70,18 @@ async def txn_offset_commit(request: TxnOffsetCommitRequest, broker: Broker, cli
 
 
 def answer_topic(
-    topic: TxnOffsetCommitRequestTopic, broker: Broker, outcomes: list[Outcome]
+    topic: TxnOffsetCommitRequestTopic, broker: Broker, version: int, outcomes: list[Outcome]
 ) -> TxnOffsetCommitResponseTopic:
     """The answer for a topic; valid commits are added to `outcomes`, with the places of their errors."""
-    known = broker.metadata.topics.get(topic.name)
-    answer = TxnOffsetCommitResponseTopic(topic.name)
+    topics = broker.metadata.topics
+    known = topics.by_id(topic.topic_id) if version >= TOPIC_ID_VERSION else topics.get(topic.name)
+    answer = TxnOffsetCommitResponseTopic(topic.name, topic.topic_id)
     for partition in topic.partitions:
         slot = TxnOffsetCommitResponsePartition(partition.partition_index)
         answer.partitions.append(slot)
+        if known is None and version >= TOPIC_ID_VERSION:
+            slot.error_code = ErrorCode.UNKNOWN_TOPIC_ID
+            continue
         if known is None or partition.partition_index not in known.partitions:
             slot.error_code = ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
             continue
@@ -97,7 +105,7 @@ async def stage(
         raise BrokerError(ErrorCode.INVALID_GROUP_ID)
     if not request.transactional_id:
         raise BrokerError(ErrorCode.INVALID_REQUEST)
-    checked_shard(request, commits, broker)
+    checked_shard(request, commits, broker, client)
     index = broker.groups.partition_of(request.group_id)
     assert index is not None, "a shard without a topic"
     producers = broker.partitions.leader(OFFSETS_TOPIC, index).log.producers
@@ -105,25 +113,25 @@ async def stage(
     coordinators = broker.writes.coordinators
     async with coordinators.turns.of(request.transactional_id):
         if producers.is_in_transaction(*producer):
-            return checked_shard(request, commits, broker).staging.stage(request.group_id, producer, commits)
+            return checked_shard(request, commits, broker, client).staging.stage(request.group_id, producer, commits)
         adds = client.version >= ADDS_FROM
         try:
             codes = await ask_for_verdicts(
                 coordinators, request.transactional_id, producer, {(OFFSETS_TOPIC, index): producers}, adds=adds
             )
             # Everything may have changed meanwhile.
-            shard = checked_shard(request, commits, broker)
+            shard = checked_shard(request, commits, broker, client)
             check_verdict(producers, producer, codes.get((OFFSETS_TOPIC, index), ErrorCode.INVALID_TXN_STATE), client)
             return shard.staging.stage(request.group_id, producer, commits)
         finally:
             producers.forget_verdict(request.producer_id)
 
 
-def checked_shard(request: TxnOffsetCommitRequest, commits: list[Commit], broker: Broker) -> Shard:
+def checked_shard(request: TxnOffsetCommitRequest, commits: list[Commit], broker: Broker, client: Client) -> Shard:
     """The group's shard, once it is certain that this client may commit. Raises BrokerError."""
     shard = broker.groups.shard(request.group_id)
-    member = request.member_id, request.group_instance_id
-    shard.staging.check(request.group_id, request.generation_id, *member, commits)
+    committer = request.generation_id_or_member_epoch, request.member_id, request.group_instance_id
+    shard.staging.check(request.group_id, *committer, commits, knows_epochs=client.version >= TOPIC_ID_VERSION)
     return shard
 
 

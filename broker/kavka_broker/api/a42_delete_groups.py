@@ -4,7 +4,8 @@
 - The share coordinator deletes the states of a share group before the group goes; where it cannot, the group stays, and
   its error is the answer.
 - Answered when the deletion is committed.
-Versions: flexible from 2.
+Versions: flexible from 2, an error message from 3, which Apache Kafka gives where a plugin for topologies fails, and
+otherwise not.
 """
 
 import asyncio
@@ -20,7 +21,7 @@ from kavka_broker.request.registry import api
 from kavka_broker.request.split_requests import Each
 
 
-@api(DeleteGroupsRequest, DeleteGroupsResponse, versions=(0, 2), each=(Each("groups_names", "results", per_turn=100),))
+@api(DeleteGroupsRequest, DeleteGroupsResponse, versions=(0, 3), each=(Each("groups_names", "results", per_turn=100),))
 def delete_groups(
     request: DeleteGroupsRequest, broker: Broker, client: Client
 ) -> DeleteGroupsResponse | Awaitable[DeleteGroupsResponse]:

@@ -164,7 +164,9 @@ class Mixed(Player):
         while (added := ask(self.address, add, AddOffsetsToTxnResponse, 3)).error_code in NOT_YET:
             time.sleep(0.1)
         assert not added.error_code, added
-        topic = TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(index, 5) for index in indexes])
+        topic = TxnOffsetCommitRequestTopic(
+            "t", partitions=[TxnOffsetCommitRequestPartition(index, 5) for index in indexes]
+        )
         request = TxnOffsetCommitRequest(
             transactional_id, group, *producer, generation, self.id_of(name), None, [topic]
         )

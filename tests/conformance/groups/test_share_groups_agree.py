@@ -167,7 +167,7 @@ class Player:
         self.told.append((ErrorCode(told.error_code).name, answers))
 
     def delete(self, group: str) -> None:
-        (told,) = ask(self.address, DeleteGroupsRequest([group]), DeleteGroupsResponse).results
+        (told,) = ask(self.address, DeleteGroupsRequest([group]), DeleteGroupsResponse, 2).results
         self.told.append((told.group_id, ErrorCode(told.error_code).name))
 
 

@@ -240,7 +240,7 @@ class Player:
         )
 
     def delete(self, group: str) -> None:
-        (told,) = ask(self.address, DeleteGroupsRequest([group]), DeleteGroupsResponse).results
+        (told,) = ask(self.address, DeleteGroupsRequest([group]), DeleteGroupsResponse, 2).results
         self.told.append((told.group_id, ErrorCode(told.error_code).name))
 
     def commit(self, group: str, member: str, epoch: int, topic: str, offset: int) -> None:

@@ -114,7 +114,7 @@ def told(server: Server, request: Message, kind: type[Message], version: int, co
 
 def commit_offset(server: Server, row: tuple[str, int, int], name: str, me: Identity) -> str:
     group, index, version = row
-    topics = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(index, 5)])]
+    topics = [TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(index, 5)])]
     request = TxnOffsetCommitRequest(name, group, *me, -1, "", None, topics)
     return told(
         server, request, TxnOffsetCommitResponse, version, lambda answer: answer.topics[0].partitions[0].error_code

@@ -590,9 +590,9 @@ def test_transactional_commits_are_judged_by_epoch_and_partitions() -> None:
 
     assert commit(now, places=[(topic_id, 9)]) is ErrorCode.NONE
     assert commit(first) is ErrorCode.NONE
-    assert commit(first, places=[*owned, (topic_id, 2)]) is ErrorCode.ILLEGAL_GENERATION
-    assert commit(now + 1) is ErrorCode.ILLEGAL_GENERATION
-    assert commit(-1) is ErrorCode.ILLEGAL_GENERATION
+    assert commit(first, places=[*owned, (topic_id, 2)]) is ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(now + 1) is ErrorCode.STALE_MEMBER_EPOCH
+    assert commit(-1) is ErrorCode.STALE_MEMBER_EPOCH
     assert commit(-1, "") is ErrorCode.NONE
     assert commit(-1, "", "i") is ErrorCode.UNKNOWN_MEMBER_ID
     assert commit(now, "B") is ErrorCode.UNKNOWN_MEMBER_ID

@@ -86,7 +86,7 @@ def test_groups_are_listed_in_every_version(tmp_path: Path, version: int) -> Non
     play(tmp_path, scenario)
 
 
-@pytest.mark.parametrize("version", range(3))
+@pytest.mark.parametrize("version", range(4))
 def test_groups_are_deleted_and_their_offsets_with_them(tmp_path: Path, version: int) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         await inside.create("t")

@@ -268,6 +268,8 @@ def test_a_member_commits_in_its_epoch_and_what_it_has_had_since_an_older_one() 
         check("g", epoch, "a", None, [Commit("t", 0, 5)])
         check("g", -1, "", None, [Commit("u", 0, 5)])
         assert refusal(check, "g", epoch, "a", None, [Commit("u", 0, 5)])[0] is ErrorCode.ILLEGAL_GENERATION
+        told = refusal(check, "g", epoch, "a", None, [Commit("u", 0, 5)], knows_epochs=True)
+        assert told[0] is ErrorCode.STALE_MEMBER_EPOCH
         check_fetcher(group_of(world), epoch + 1, "a")
         check_fetcher(group_of(world), -1, None)
         assert refusal(check_fetcher, group_of(world), epoch, "a")[0] is ErrorCode.STALE_MEMBER_EPOCH

@@ -3,6 +3,7 @@
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -114,7 +115,7 @@ async def end(client: Client, me: Me, *, commits: bool, version: int = PRESENT) 
 
 
 async def stage(client: Client, me: Me, offset: int, version: int = 5, **member: object) -> int:
-    topics = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, offset)])]
+    topics = [TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, offset)])]
     request = TxnOffsetCommitRequest("x", "g", *me, topics=topics, **member)  # type: ignore[arg-type]
     answer = await client.call(request, TxnOffsetCommitResponse, version)
     return answer.topics[0].partitions[0].error_code
@@ -251,8 +252,37 @@ def test_offsets_of_the_first_group_of_all_can_be_added(tmp_path: Path) -> None:
 def test_a_member_that_is_not_in_the_group_stages_nothing(tmp_path: Path) -> None:
     async def scenario(_: InProcess, client: Client) -> None:
         me = await begun(client)
-        assert await stage(client, me, 9, generation_id=3, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+        assert (
+            await stage(client, me, 9, generation_id_or_member_epoch=3, member_id="m") == ErrorCode.ILLEGAL_GENERATION
+        )
         assert await fetched(client) == (-1, 0)
+
+    play(tmp_path, scenario)
+
+
+def test_a_producer_names_topics_by_id_and_hears_of_missing_groups(tmp_path: Path) -> None:
+    async def scenario(inside: InProcess, client: Client) -> None:
+        me = await begun(client)
+        topic = inside.broker.metadata.topics.get("t")
+        assert topic is not None
+
+        async def stage_by_id(topic_id: bytes, version: int = 6, index: int = 0, **member: object) -> int:
+            topics = [TxnOffsetCommitRequestTopic("t", topic_id, [TxnOffsetCommitRequestPartition(index, 7)])]
+            request = TxnOffsetCommitRequest("x", "g", *me, topics=topics, **member)  # type: ignore[arg-type]
+            answer = await client.call(request, TxnOffsetCommitResponse, version)
+            assert (answer.topics[0].name, answer.topics[0].topic_id) == ("", topic_id)
+            return answer.topics[0].partitions[0].error_code
+
+        assert await stage_by_id(bytes(16)) == ErrorCode.UNKNOWN_TOPIC_ID
+        assert await stage_by_id(b"another topic id") == ErrorCode.UNKNOWN_TOPIC_ID
+        assert await stage_by_id(topic.topic_id, index=99) == ErrorCode.UNKNOWN_TOPIC_OR_PARTITION
+        member: dict[str, Any] = {"generation_id_or_member_epoch": 3, "member_id": "a"}
+        assert await stage_by_id(topic.topic_id, **member) == ErrorCode.GROUP_ID_NOT_FOUND
+        assert await stage(client, me, 7, **member) == ErrorCode.ILLEGAL_GENERATION
+        assert await stage_by_id(topic.topic_id) == ErrorCode.NONE
+        assert (await end(client, me, commits=True))[0] == ErrorCode.NONE
+        await resting(client)
+        assert await fetched(client) == (7, 0)
 
     play(tmp_path, scenario)
 
@@ -262,7 +292,7 @@ def test_a_group_without_a_name_stages_nothing(tmp_path: Path) -> None:
 
     async def scenario(_: InProcess, client: Client) -> None:
         me = await begun(client)
-        topics = [TxnOffsetCommitRequestTopic("t", [TxnOffsetCommitRequestPartition(0, 5)])]
+        topics = [TxnOffsetCommitRequestTopic("t", partitions=[TxnOffsetCommitRequestPartition(0, 5)])]
         request = TxnOffsetCommitRequest("x", "", *me, topics=topics)
         answer = await client.call(request, TxnOffsetCommitResponse, 5)
         assert answer.topics[0].partitions[0].error_code == ErrorCode.INVALID_GROUP_ID

@@ -89,6 +89,19 @@ def test_a_refused_version_may_be_followed_by_one_more(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_a_client_hears_after_its_login_that_it_takes_a_broker_for_another(tmp_path: Path) -> None:
+    """As in Apache Kafka, which then compares what the client names (KIP-1242)."""
+
+    async def scenario(inside: InProcess) -> None:
+        client = await inside.connect()
+        misrouted = ApiVersionsRequest("a", "1", "b3RoZXItY2x1c3Rlci1pZA", 1)
+        assert (await client.call(misrouted, ApiVersionsResponse, 5)).error_code == ErrorCode.NONE
+        assert await log_in(client) == ErrorCode.NONE
+        assert (await client.call(misrouted, ApiVersionsResponse, 5)).error_code == ErrorCode.REBOOTSTRAP_REQUIRED
+
+    play(tmp_path, scenario)
+
+
 def test_nothing_before_the_login_is_kept_under_the_client_id(tmp_path: Path) -> None:
     async def scenario(inside: InProcess) -> None:
         requests, turns = inside.broker.quotas.requests, inside.server.addresses.turns

@@ -56,9 +56,34 @@ class Staging:
         self._slices = slices
 
     def check(
+        self,
+        group_id: str,
+        generation: int,
+        member_id: str,
+        instance_id: str | None,
+        commits: Iterable[Commit],
+        *,
+        knows_epochs: bool = False,
+    ) -> None:
+        """Check that this client may commit this in a transaction now. Raises BrokerError: to a producer that does not
+        know the errors of members' epochs, they are ILLEGAL_GENERATION.
+        """
+        if self._image.find(group_id) is None:
+            if generation >= 0:
+                raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND if knows_epochs else ErrorCode.ILLEGAL_GENERATION)
+            self._check_room(group_id)
+            return
+        try:
+            self._check_member(group_id, generation, member_id, instance_id, commits)
+        except BrokerError as error:
+            if knows_epochs or error.code is not ErrorCode.STALE_MEMBER_EPOCH:
+                raise
+            raise BrokerError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+
+    def _check_member(
         self, group_id: str, generation: int, member_id: str, instance_id: str | None, commits: Iterable[Commit]
     ) -> None:
-        """Check that this client may commit this in a transaction now. Raises BrokerError."""
+        """Raises BrokerError."""
         consumers, group = self._image.consumer_groups.get(group_id), self._image.groups.get(group_id)
         if consumers is not None:
             places = [(commit.topic_id, commit.partition) for commit in commits]
@@ -68,12 +93,8 @@ class Staging:
             streams_committing.check_transactional_committer(streams, generation, member_id, instance_id, names)
         elif group is not None:
             check_transactional_committer(group, generation, member_id, instance_id)
-        elif group_id in self._image.share_groups:
-            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
-        elif generation >= 0:
-            raise BrokerError(ErrorCode.ILLEGAL_GENERATION)
         else:
-            self._check_room(group_id)
+            raise BrokerError(ErrorCode.GROUP_ID_NOT_FOUND, f"Group {group_id} is not a consumer group.")
 
     def stage(
         self, group_id: str, producer: tuple[int, int], commits: Sequence[Commit]

@@ -52,13 +52,13 @@ def check_transactional_committer(
     group: ConsumerGroup, epoch: int, member_id: str, instance_id: str | None, places: Iterable[Place]
 ) -> None:
     """Check that this client may commit offsets of all these partitions in a transaction now; a producer that names no
-    member may always. Raises BrokerError, with the error that producers know: such an epoch is a reason to abort.
+    member may always. Raises BrokerError.
     """
     if epoch < 0 and (not group.members or (epoch == -1 and not member_id and instance_id is None)):
         return
     member = member_of(group, member_id)
     if not _is_current(member, epoch, places):
-        raise BrokerError(ErrorCode.ILLEGAL_GENERATION, _stale(member, epoch).message)
+        raise _stale(member, epoch)
 
 
 def check_fetcher(group: ConsumerGroup, epoch: int, member_id: str | None) -> None:

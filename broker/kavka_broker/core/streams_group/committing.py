@@ -37,15 +37,11 @@ def check_transactional_committer(
     group: StreamsGroup, epoch: int, member_id: str, instance_id: str | None, places: Iterable[Place]
 ) -> None:
     """Check that this client may commit offsets of all these partitions in a transaction now; a producer that names no
-    member may always. Raises BrokerError, with the error that producers know: such an epoch is a reason to abort.
+    member may always. Raises BrokerError.
     """
     if epoch < 0 and (not group.members or (epoch == -1 and not member_id and instance_id is None)):
         return
-    member = member_of(group, member_id)
-    try:
-        _check_epoch(group, member, epoch, places)
-    except BrokerError as error:
-        raise BrokerError(ErrorCode.ILLEGAL_GENERATION, error.message) from error
+    _check_epoch(group, member_of(group, member_id), epoch, places)
 
 
 def _check_epoch(group: StreamsGroup, member: StreamsMember, epoch: int, places: Iterable[Place]) -> None:

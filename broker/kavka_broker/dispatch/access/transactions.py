@@ -3,6 +3,7 @@
 from typing import Any
 
 from kavka_broker.api.a24_add_partitions_to_txn import BROKERS_VERSION, results
+from kavka_broker.api.a28_txn_offset_commit import TOPIC_ID_VERSION
 from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, ResourceType
 from kavka_broker.core.metadata.image.topic_names import INTERNAL
 from kavka_broker.dispatch.access.gates import CLUSTER, GROUP, ITEMS_PER_TURN, TOPIC, Access, Elements, Outcome
@@ -76,13 +77,19 @@ def commit_offsets(request: Any, api: Api, broker: Broker, client: Client, acces
 
 
 def _may_read(topic: Any, broker: Broker, client: Client, access: Access) -> BrokerError | None:
-    del broker, client
-    return None if access.may(Operation.READ, TOPIC, topic.name) else access.refusal(Operation.READ, TOPIC, topic.name)
+    name = topic.name
+    if client.version >= TOPIC_ID_VERSION:
+        known = broker.metadata.topics.by_id(topic.topic_id)
+        if known is None:
+            return None  # the handler says that it does not know the id
+        name = known.name
+    return None if access.may(Operation.READ, TOPIC, name) else access.refusal(Operation.READ, TOPIC, name)
 
 
 def _not_committed(topic: Any, refusal: BrokerError) -> commits.TxnOffsetCommitResponseTopic:
     return commits.TxnOffsetCommitResponseTopic(
         topic.name,
+        topic.topic_id,
         [commits.TxnOffsetCommitResponsePartition(asked.partition_index, refusal.code) for asked in topic.partitions],
     )
 

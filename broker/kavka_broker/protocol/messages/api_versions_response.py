@@ -6,9 +6,9 @@ from kavka_broker.protocol.message import EMPTY, Message, Struct
 class ApiVersion(Struct):
     __slots__ = ("api_key", "min_version", "max_version")
     SCHEMA = (
-        ("ApiKey", "api_key", "int16", (0, 4)),
-        ("MinVersion", "min_version", "int16", (0, 4)),
-        ("MaxVersion", "max_version", "int16", (0, 4)),
+        ("ApiKey", "api_key", "int16", (0, 5)),
+        ("MinVersion", "min_version", "int16", (0, 5)),
+        ("MaxVersion", "max_version", "int16", (0, 5)),
     )
 
     def __init__(self, api_key: int = 0, min_version: int = 0, max_version: int = 0) -> None:
@@ -20,9 +20,9 @@ class ApiVersion(Struct):
 class SupportedFeatureKey(Struct):
     __slots__ = ("name", "min_version", "max_version")
     SCHEMA = (
-        ("Name", "name", "string", (3, 4)),
-        ("MinVersion", "min_version", "int16", (3, 4)),
-        ("MaxVersion", "max_version", "int16", (3, 4)),
+        ("Name", "name", "string", (3, 5)),
+        ("MinVersion", "min_version", "int16", (3, 5)),
+        ("MaxVersion", "max_version", "int16", (3, 5)),
     )
 
     def __init__(self, name: str = "", min_version: int = 0, max_version: int = 0) -> None:
@@ -34,9 +34,9 @@ class SupportedFeatureKey(Struct):
 class FinalizedFeatureKey(Struct):
     __slots__ = ("name", "max_version_level", "min_version_level")
     SCHEMA = (
-        ("Name", "name", "string", (3, 4)),
-        ("MaxVersionLevel", "max_version_level", "int16", (3, 4)),
-        ("MinVersionLevel", "min_version_level", "int16", (3, 4)),
+        ("Name", "name", "string", (3, 5)),
+        ("MaxVersionLevel", "max_version_level", "int16", (3, 5)),
+        ("MinVersionLevel", "min_version_level", "int16", (3, 5)),
     )
 
     def __init__(self, name: str = "", max_version_level: int = 0, min_version_level: int = 0) -> None:
@@ -48,20 +48,20 @@ class FinalizedFeatureKey(Struct):
 class ApiVersionsResponse(Message):
     KIND = "response"
     API_KEY = 18
-    VERSIONS = (0, 4)
+    VERSIONS = (0, 5)
     FLEXIBLE_FROM = 3
     __slots__ = (
         "error_code", "api_keys", "throttle_time_ms", "supported_features", "finalized_features_epoch",
         "finalized_features", "zk_migration_ready",
     )
     SCHEMA = (
-        ("ErrorCode", "error_code", "int16", (0, 4)),
-        ("ApiKeys", "api_keys", "[]ApiVersion", (0, 4)),
-        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 4), None, None, None, 0, True),
-        ("SupportedFeatures", "supported_features", "[]SupportedFeatureKey", (3, 4), None, (3, 4), 0, b"", True),
-        ("FinalizedFeaturesEpoch", "finalized_features_epoch", "int64", (3, 4), None, (3, 4), 1, -1, True),
-        ("FinalizedFeatures", "finalized_features", "[]FinalizedFeatureKey", (3, 4), None, (3, 4), 2, b"", True),
-        ("ZkMigrationReady", "zk_migration_ready", "bool", (3, 4), None, (3, 4), 3, False, True),
+        ("ErrorCode", "error_code", "int16", (0, 5)),
+        ("ApiKeys", "api_keys", "[]ApiVersion", (0, 5)),
+        ("ThrottleTimeMs", "throttle_time_ms", "int32", (1, 5), None, None, None, 0, True),
+        ("SupportedFeatures", "supported_features", "[]SupportedFeatureKey", (3, 5), None, (3, 5), 0, b"", True),
+        ("FinalizedFeaturesEpoch", "finalized_features_epoch", "int64", (3, 5), None, (3, 5), 1, -1, True),
+        ("FinalizedFeatures", "finalized_features", "[]FinalizedFeatureKey", (3, 5), None, (3, 5), 2, b"", True),
+        ("ZkMigrationReady", "zk_migration_ready", "bool", (3, 5), None, (3, 5), 3, False, True),
     )
 
     def __init__(

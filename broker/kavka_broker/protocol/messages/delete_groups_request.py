@@ -6,11 +6,11 @@ from kavka_broker.protocol.message import EMPTY, Message
 class DeleteGroupsRequest(Message):
     KIND = "request"
     API_KEY = 42
-    VERSIONS = (0, 2)
+    VERSIONS = (0, 3)
     FLEXIBLE_FROM = 2
     __slots__ = ("groups_names",)
     SCHEMA = (
-        ("GroupsNames", "groups_names", "[]string", (0, 2)),
+        ("GroupsNames", "groups_names", "[]string", (0, 3)),
     )
 
     def __init__(self, groups_names: list[str] = EMPTY) -> None:

@@ -286,5 +286,9 @@ SHARE_VALUES: Final[dict[int, str]] = {
 }
 
 LEFT_OUT: Final[dict[int, tuple[str, tuple[int, int]]]] = {
+    88: ("StreamsGroupHeartbeatRequest", (0, 1)),
+    89: ("StreamsGroupDescribeRequest", (0, 1)),
+    93: ("StreamsGroupTopologyDescriptionUpdateRequest", (0, 0)),
+    94: ("UnregisterControllerRequest", (0, 0)),
 }
-"""Requests of Kafka without a module, and their versions."""
+"""Requests of Kafka that have no module, or one of fewer versions, and their versions."""
