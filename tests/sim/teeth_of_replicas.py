@@ -2,7 +2,8 @@
 
 from typing import Any
 
-from kavka_broker.core.metadata.decide import heartbeats, partition_change
+from kavka_broker.controller.sessions import Sessions
+from kavka_broker.core.metadata.decide import partition_change
 from kavka_broker.core.partition.isr_proposal import IsrAnswer
 from kavka_broker.core.partition.leader import LeaderState
 from kavka_broker.core.raft import leader as raft_leader
@@ -27,12 +28,8 @@ def deletion_answered_by_the_leader(patch: Patch) -> None:
 
 @tooth("a controlled shutdown does not wait until others have seen who leads", "unheard_handover", 3)
 def handover_not_waited_for(patch: Patch) -> None:
-    must = heartbeats._must_hand_over
-
-    def must_hand_over(metadata: Any, broker: Any, command: Any, **how: Any) -> bool:
-        return not broker.in_controlled_shutdown and must(metadata, broker, command, **how)
-
-    patch.setattr(heartbeats, "_must_hand_over", must_hand_over)
+    """Once the leaders are decided, every image is taken for new enough."""
+    patch.setattr(Sessions, "_handover_seen", lambda _, leaving: leaving.handover_offset is not None)
 
 
 @tooth("a replica that has moved does not report its directory", "reset", seeds="1 2 3 5 6",

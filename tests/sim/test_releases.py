@@ -6,6 +6,7 @@ from functools import partial
 import pytest
 
 from kavka_broker.core.metadata.image.features import METADATA_VERSION, SUPPORTED_LEVELS, TRANSACTION_VERSION
+from kavka_broker.dispatch.handlers import load
 from kavka_broker.request.registry import APIS
 from tests.sim.changes import OF_FEATURES
 from tests.sim.cluster import Simulation
@@ -33,6 +34,7 @@ def of_releases(seed: int) -> Simulation:
 
 def test_the_former_release_speaks_what_nodes_ask_each_other_in_older_versions() -> None:
     """Each version of the table is one that the broker serves, and not its newest."""
+    load()
     assert all(APIS[key].versions[0] <= version < APIS[key].request.VERSIONS[1] for key, version in
                FORMER_VERSIONS.items())  # fmt: skip
     assert FORMER_LEVELS[METADATA_VERSION][1] < SUPPORTED_LEVELS[METADATA_VERSION][1]
