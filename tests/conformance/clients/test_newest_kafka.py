@@ -1,11 +1,8 @@
 """What is new in the newest Apache Kafka, as its broker answers it, and as its tools meet it."""
 
-import subprocess
 import time
 from collections.abc import Iterator
-from contextlib import ExitStack
 from itertools import product
-from pathlib import Path
 from typing import Any, Final
 
 import pytest
@@ -40,10 +37,8 @@ from kavka_broker.protocol.messages.txn_offset_commit_request import (
 from kavka_broker.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from tests.support.asking import ask
 from tests.support.both import Both, running_both
-from tests.support.servers import CLUSTER_ID, Server, free_port, start_kavka
+from tests.support.servers import CLUSTER_ID, Server
 from tools.compat_table import CONTROLLER, kafka_ranges
-from tools.kafka_jars import class_path, newer_class_path
-from tools.kafka_jvm import java
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -192,38 +187,3 @@ def committed(server: Server, case: str, version: int) -> tuple[str, str, bool]:
     answer, code = told(server, request, TxnOffsetCommitResponse, version, "topics", 0, "partitions", 0)
     (answered,) = answer.topics
     return code.name, answered.name, answered.topic_id == own
-
-
-# --- tools ----------------------------------------------------------------------------------------------------------
-
-
-def test_tools_of_the_newest_release_do_not_take_one_cluster_for_another(tmp_path: Path) -> None:
-    """The address that the first cluster names for its node has become one of the second cluster."""
-    with ExitStack() as stack:
-        second = start_kavka(tmp_path / "second")
-        stack.callback(second.kill)
-        port, controller = free_port(), free_port()
-        listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}"
-        first = start_kavka(
-            tmp_path / "first",
-            {
-                "node.id": "4",
-                "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
-                "listeners": listeners,
-                "advertised.listeners": f"PLAINTEXT://{second.bootstrap}",
-            },
-        )
-        stack.callback(first.kill)
-        ask(second.address, CreateTopicsRequest([CreatableTopic("of-the-second", 1, 1)]), CreateTopicsResponse)
-        assert "of-the-second" in listed(tmp_path, class_path(), first), "as before KIP-1242"
-        assert "of-the-second" not in listed(tmp_path, newer_class_path(), first)
-        assert "of-the-second" in listed(tmp_path, newer_class_path(), second)
-
-
-def listed(directory: Path, path: str, server: Server) -> str:
-    """What `kafka-topics --list` says, if it hears anything in time."""
-    config = directory / "client.properties"
-    config.write_text("default.api.timeout.ms=8000\nrequest.timeout.ms=4000\n")
-    tool = ["org.apache.kafka.tools.TopicCommand", "--bootstrap-server", server.bootstrap, "--list"]
-    line = [*java("256M"), "-cp", path, *tool, "--command-config", str(config)]
-    return subprocess.run(line, capture_output=True, text=True, timeout=SECONDS_MAX * 3, check=False).stdout
