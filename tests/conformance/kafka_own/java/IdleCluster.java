@@ -23,16 +23,30 @@ final class IdleCluster {
     private static final boolean IS_ON = Boolean.parseBoolean(System.getProperty("kavka.reuse", "true"));
     private static final long SECONDS_MAX = 20;
     private static final long POLL_MS = 50;
+    private static final long ENDING_MS_MAX = 1000;
     private static KafkaClusterTestKit kept;
 
     private IdleCluster() {
     }
 
     /** Keep a cluster that a test has closed; false where it has to be ended. */
-    static synchronized boolean keeps(KafkaClusterTestKit kit) {
+    static synchronized boolean keeps(KafkaClusterTestKit kit) throws InterruptedException {
         if (!IS_ON || kept != null || kit.isTouched || !kit.runs()) return false;
         kept = kit;
+        awaitEndingPools();
         return true;
+    }
+
+    /**
+     * A pool has ended a moment before its last thread has, and then Apache Kafka looks for threads that are left over.
+     * To stop a cluster takes longer than that; to keep one takes no time, so those threads have a second.
+     */
+    private static void awaitEndingPools() throws InterruptedException {
+        long deadline = System.currentTimeMillis() + ENDING_MS_MAX;
+        for (Thread thread : Thread.getAllStackTraces().keySet()) {
+            long leftMs = deadline - System.currentTimeMillis();
+            if (thread.getName().startsWith("pool-") && thread != Thread.currentThread() && leftMs > 0) thread.join(leftMs);
+        }
     }
 
     /** The kept cluster, emptied, or null: then none is kept any more. */
