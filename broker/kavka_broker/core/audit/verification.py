@@ -307,7 +307,7 @@ class ChainCheck:
 
     @property
     def _is_unnamed(self) -> bool:
-        return bool(self.heads and not self.cluster)
+        return bool(self._proved and not self.cluster)
 
     @property
     def _lacks_cluster(self) -> bool:

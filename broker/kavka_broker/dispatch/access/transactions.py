@@ -81,7 +81,7 @@ def _may_read(topic: Any, broker: Broker, client: Client, access: Access) -> Bro
     if client.version >= TOPIC_ID_VERSION:
         known = broker.metadata.topics.by_id(topic.topic_id)
         if known is None:
-            return None  # the handler says that it does not know the id
+            return BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)  # here: a topic of the id may be made before the handler looks
         name = known.name
     return None if access.may(Operation.READ, TOPIC, name) else access.refusal(Operation.READ, TOPIC, name)
 
