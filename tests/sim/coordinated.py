@@ -371,6 +371,8 @@ class Transactional(Client):
             answer = await self._coordinate(TRANSACTION_KEY, self.transactional_id, added, AddOffsetsToTxnResponse)
             if answer.error_code:
                 raise Over(answer.error_code)
+        while TOPIC not in self.topic_ids:
+            await self._learn(TOPIC)
         kind = FormerOffsetCommit if self.is_former else TxnOffsetCommitRequest
         partition = TxnOffsetCommitRequestPartition(self.index, written.number)
         topics = [TxnOffsetCommitRequestTopic(TOPIC, self.topic_ids[TOPIC], [partition])]

@@ -17,14 +17,14 @@ def places_that_are_kept(patch: Patch) -> None:
 
 @tooth("a request that is given up before it is read keeps its room", "reset", 10, workloads="long_requests")
 def room_that_is_kept(patch: Patch) -> None:
-    end, settle, settled = Room.end, Room.settle, set[int]()
+    end, settle, settled = Room.end, Room.settle, set[Room]()
 
     def settle_and_know(self: Room, size_bytes: int) -> None:
-        settled.add(id(self))
+        settled.add(self)
         settle(self, size_bytes)
 
     def end_where_known(self: Room) -> None:
-        if id(self) in settled:
+        if self in settled:
             end(self)
 
     patch.setattr(Room, "settle", settle_and_know)

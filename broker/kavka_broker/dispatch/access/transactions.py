@@ -80,8 +80,8 @@ def _may_read(topic: Any, broker: Broker, client: Client, access: Access) -> Bro
     name = topic.name
     if client.version >= TOPIC_ID_VERSION:
         known = broker.metadata.topics.by_id(topic.topic_id)
-        if known is None:
-            return BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)  # here: a topic of the id may be made before the handler looks
+        if known is None:  # refused here, as a topic of the id may be made before the handler looks
+            return BrokerError(ErrorCode.UNKNOWN_TOPIC_ID)
         name = known.name
     return None if access.may(Operation.READ, TOPIC, name) else access.refusal(Operation.READ, TOPIC, name)
 
