@@ -396,12 +396,18 @@ class StreamThread(Grouped):
         if not answer.error_code and is_same:
             self.record.object(f"zombie-served: {zombie.member_id}, which was fenced in {zombie.epoch}")
         if answer.error_code in FENCED and term == self.leads(address):
-            self._is_gone(zombie.member_id, term)
+            is_fenced = answer.error_code == ErrorCode.FENCED_MEMBER_EPOCH  # and may be a member in a later epoch
+            self._is_gone(zombie.member_id, term, zombie.epoch if is_fenced else None)
 
-    def _is_gone(self, member_id: str, term: int | None) -> None:
-        """The coordinator says that a zombie is no member: it has to stay so as long as this one leads."""
+    def _is_gone(self, member_id: str, term: int | None, epoch: int | None = None) -> None:
+        """The coordinator says that a zombie is no member, or none in this epoch: it has to stay so as long as this one
+        leads.
+        """
         self._zombies = [
-            replace(known, gone_in=term) if known.member_id == member_id else known for known in self._zombies
+            replace(known, gone_in=term)
+            if known.member_id == member_id and (epoch is None or known.epoch <= epoch)
+            else known
+            for known in self._zombies
         ]
 
     # --- what they do -------------------------------------------------------------------------------------------
