@@ -12,7 +12,7 @@ from aiohttp import ClientResponse, web
 from aiohttp.test_utils import TestClient, TestServer
 
 from kavka_operator.process.console.access import REMEMBERED_SECONDS, Door, RefusedError, Rights
-from kavka_operator.process.console.events import Shown, Streams, StreamTiming
+from kavka_operator.process.console.events import PART_BYTES, Shown, Streams, StreamTiming, send_whole
 from kavka_operator.process.console.page import WHOLE, Console, Place
 from kavka_operator.process.http_server import Address, console, opened
 from kavka_operator.process.metrics import Figures
@@ -165,6 +165,30 @@ def test_a_page_that_reads_nothing_is_let_go() -> None:
             writer.close()
 
     asyncio.run(ask())
+
+
+def test_a_document_is_sent_whole_and_copied_in_parts() -> None:
+    body, waiting = json.dumps({"rest": "x" * 2**25}).encode(), list[int]()
+
+    async def answer(request: web.Request) -> web.StreamResponse:
+        assert request.transport is not None
+        is_over = asyncio.create_task(send_whole(request, body))
+        while not is_over.done():
+            waiting.append(request.transport.get_write_buffer_size())
+            await asyncio.sleep(0)
+        return await is_over
+
+    async def ask() -> None:
+        application = web.Application()
+        application.router.add_get("/", answer)
+        async with TestClient(TestServer(application)) as client:
+            found = await client.get("/")
+            await until(lambda: waiting[-1] > 0)  # what the sockets hold is not read yet
+            assert (await found.read(), found.headers["Content-Length"]) == (body, str(len(body)))
+            assert found.headers["Content-Type"] == "application/json; charset=utf-8"
+        assert max(waiting) <= 2 * PART_BYTES < len(body)
+
+    asyncio.run(asyncio.wait_for(ask(), 50))
 
 
 def test_a_port_with_an_open_page_is_closed_at_once() -> None:

@@ -3,7 +3,7 @@
 import asyncio
 import json
 from collections.abc import AsyncIterator, Awaitable, Callable, Mapping
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -22,8 +22,9 @@ from kavka_operator.process.console.access import REMEMBERED_SECONDS, DataDoor, 
 from kavka_operator.process.console.events import StreamTiming
 from kavka_operator.process.console.live import BOUNDS, SUBRESOURCES, LaneSource, LiveBounds, LivePlaces
 from kavka_operator.process.console.page import Console
-from kavka_operator.process.http_server import console
+from kavka_operator.process.http_server import Address, console, opened
 from kavka_operator.process.metrics import Figures
+from tests.support.servers import free_port
 from tests.support.waiting import until
 from tests.unit.operator.test_console_access import ALL, DOCUMENTS, Reviews
 from tools.top_picture import Example
@@ -282,6 +283,35 @@ def test_questions_wait_for_each_other_and_not_too_many_do() -> None:
         assert len(stage.read) == 3, "the refused one has reached no broker"
 
     play(scenario, bounds=LiveBounds(waiting_max=3))
+
+
+@pytest.mark.parametrize("path", ["/records?topic=orders&", "/access?"])
+def test_an_answer_counts_until_it_is_taken_and_who_takes_nothing_is_let_go(path: str) -> None:
+    large = {"records": ["x" * 2**24]}
+
+    async def read(*_: Any) -> dict[str, Any]:
+        return large
+
+    reviews = Reviews({"seer": {(kind, "/".join(MAIN)) for kind in KINDS}})
+    places = LivePlaces(DataDoor(reviews), {MAIN: VIEW}.get, read, lambda *_: large)
+
+    async def ask() -> None:
+        port = free_port()
+        served = Console(Figures(), live=places, timing=StreamTiming(send_seconds_max=0.2))
+        async with opened(Address("127.0.0.1", port), console(served)):
+            reader, writer = await asyncio.open_connection("127.0.0.1", port, limit=1024)
+            question = f"GET {path}cluster=shop/main HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer seer\r\n\r\n"
+            writer.write(question.encode())
+            taken = len(await reader.readuntil(b"\r\n\r\n"))
+            assert places.waiting == 1, "the answer is not taken yet"
+            await until(lambda: places.waiting == 0)
+            with suppress(ConnectionResetError):
+                while part := await reader.read(2**16):
+                    taken += len(part)
+            assert taken < 2**24, "the connection has ended before all was sent"
+            writer.close()
+
+    asyncio.run(asyncio.wait_for(ask(), 50))
 
 
 def test_an_answer_of_the_api_server_is_remembered_by_token_cluster_and_subresource() -> None:

@@ -1,4 +1,4 @@
-"""Sends what the console shows as server-sent events, to a bounded number of pages.
+"""Sends what the console shows: as server-sent events, to a bounded number of pages, or a document as a whole.
 
 A page that has left, that reads nothing for a while, or whose visitor is let in no more, is sent nothing further.
 """
@@ -17,6 +17,7 @@ from kavka_operator.web_page.assembly import HEADERS
 
 STREAM: Final = {**HEADERS, "Content-Type": "text/event-stream; charset=utf-8", "X-Accel-Buffering": "no"}
 """The last header tells an nginx before the console to pass each event on at once."""
+WHOLE: Final = {**HEADERS, "Content-Type": "application/json; charset=utf-8"}
 STREAMS_MAX: Final = 64
 STREAMS_OF_ONE_MAX: Final = 16
 """Of one token."""
@@ -24,6 +25,8 @@ LOOK_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 5.0
 """After so long without a change a comment is sent, which tells both sides that the other is still there."""
 SEND_SECONDS_MAX: Final = 30.0
+PART_BYTES: Final = 128 * 1024
+"""Of a document that is written at a time: a connection copies what is not taken at once."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,9 +104,30 @@ async def send(
     except (ConnectionResetError, RefusedError):
         return answer
     except TimeoutError:
-        if request.transport is not None:
-            request.transport.abort()
+        _let_go(request)
         return answer
+
+
+async def send_whole(request: web.Request, body: bytes, timing: StreamTiming = TIMING) -> web.StreamResponse:
+    """Send a JSON document. A browser that has not taken it in time is let go: it would keep it in memory."""
+    answer = web.StreamResponse(headers=WHOLE)
+    answer.content_length = len(body)
+    try:
+        async with asyncio.timeout(timing.send_seconds_max):
+            await answer.prepare(request)
+            for begin in range(0, len(body), PART_BYTES):
+                await answer.write(memoryview(body)[begin : begin + PART_BYTES])
+            await answer.write_eof()
+    except ConnectionResetError:
+        pass
+    except TimeoutError:
+        _let_go(request)
+    return answer
+
+
+def _let_go(request: web.Request) -> None:
+    if request.transport is not None:
+        request.transport.abort()
 
 
 async def _write(answer: web.StreamResponse, event: bytes, timing: StreamTiming) -> None:

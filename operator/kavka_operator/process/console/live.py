@@ -10,8 +10,8 @@ import asyncio
 import json
 import re
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
+from contextlib import asynccontextmanager, contextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -164,7 +164,7 @@ class LivePlaces:
     _made: OrderedDict[LivePlace, tuple[Watch, int, str, Shown]] = field(default_factory=OrderedDict)
     _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX))
     waiting: int = 0
-    """Questions that wait for an answer."""
+    """Questions that wait for an answer, or whose answer is not taken yet."""
 
     async def check(self, request: web.Request, place: LivePlace) -> None:
         """Raise RefusedError unless the visitor may see the place."""
@@ -204,8 +204,11 @@ class LivePlaces:
             self._made.popitem(last=False)
         return made
 
-    async def records(self, request: web.Request) -> Document:
-        """The records that the visitor asks for. Raises RefusedError, AdminError and BadQueryError."""
+    @asynccontextmanager
+    async def records(self, request: web.Request) -> AsyncIterator[Document]:
+        """The records that the visitor asks for; the question counts until they are taken. Raises RefusedError,
+        AdminError and BadQueryError.
+        """
         place = live_place(request, RECORDS)
         assert place is not None, "it is one"
         await self.check(request, place)
@@ -214,10 +217,12 @@ class LivePlaces:
         with self._turn():
             async with self._places:
                 view = reached(self.view_of, place.cluster)
-                return await self.read(view.bootstrap, view.security, fields)
+                found = await self.read(view.bootstrap, view.security, fields)
+            yield found
 
-    async def access(self, request: web.Request) -> Document:
-        """The users and access rules. Raises RefusedError and AdminError."""
+    @asynccontextmanager
+    async def access(self, request: web.Request) -> AsyncIterator[Document]:
+        """The users and access rules, as `records`. Raises RefusedError and AdminError."""
         place = live_place(request, ACCESS)
         assert place is not None, "it is one"
         await self.check(request, place)
@@ -226,7 +231,7 @@ class LivePlaces:
             # The thread has its place until it ends, also where the browser has left.
             answer = asyncio.ensure_future(aside(partial(self._access, place.cluster)))
             answer.add_done_callback(partial(_leave, self._places))
-            return await asyncio.shield(answer)
+            yield await asyncio.shield(answer)
 
     def _access(self, cluster: ClusterKey) -> Document:
         view = reached(self.view_of, cluster)

@@ -15,7 +15,8 @@ import json
 import math
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cache, partial
@@ -29,7 +30,7 @@ from kavka_operator.live_views.records import BadQueryError
 from kavka_operator.platform.kubernetes.live.resource_cache import cluster_of, key_of_document
 from kavka_operator.process.console import live
 from kavka_operator.process.console.access import Door, RefusedError, Rights
-from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send
+from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send, send_whole
 from kavka_operator.process.console.live import LivePlace, LivePlaces, live_place
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.console.views import VIEWS, view_document
@@ -134,20 +135,19 @@ class Console:
                 return await send(request, partial(places.shown, request, place, watch), self.timing)
 
     async def _asked(
-        self, ask: Callable[[web.Request], Awaitable[dict[str, Any]]], request: web.Request
-    ) -> web.Response:
-        """Answer a question to Kafka."""
+        self, ask: Callable[[web.Request], AbstractAsyncContextManager[dict[str, Any]]], request: web.Request
+    ) -> web.StreamResponse:
+        """Answer a question to Kafka, which has its turn until the browser has taken the answer."""
         try:
             self._check_host(request)
-            found = await ask(request)
+            async with ask(request) as found:
+                return await send_whole(request, await asyncio.to_thread(_json, found), self.timing)
         except RefusedError as error:
             return _refused(error.status, str(error))
         except BadQueryError as error:
             return _refused(400, str(error))
         except AdminError as error:
             return _refused(502, str(error))
-        body = json.dumps(found, allow_nan=False, ensure_ascii=False).encode(errors="replace")
-        return web.Response(body=body, content_type="application/json", charset="utf-8", headers=HEADERS)
 
     def _check_host(self, request: web.Request) -> None:
         """Raise RefusedError where another site asks at an address of the pod itself."""
@@ -244,6 +244,10 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
+
+
+def _json(found: Mapping[str, Any]) -> bytes:
+    return json.dumps(found, allow_nan=False, ensure_ascii=False).encode(errors="replace")
 
 
 def _refused(status: int, words: str) -> web.Response:
