@@ -99,6 +99,11 @@ class Watch:
         return self._watchers > 0 or time.monotonic() - self._left_at < self._linger_seconds
 
     async def _run(self) -> None:
+        while self._is_wanted:  # again where a page has come while connections were closed
+            await self._run_once()
+
+    async def _run_once(self) -> None:
+        """Look until no page is open, with one source after the other; the last one is closed then."""
         source: Source | None = None
         try:
             while self._is_wanted:
@@ -110,7 +115,7 @@ class Watch:
             self._usage = UsageSeries()
             self.history, self._trouble, self._asked_at = None, "", None  # old, it would be shown as new
             if source is not None:
-                source.close()
+                await _closed(source)
 
     def usage_of(self, entity: str) -> list[Document]:
         """The use of an entity's limits over time."""
@@ -137,13 +142,21 @@ class Watch:
             LOGGER.exception("a look at the cluster has failed")
             self._trouble = f"unexpected error: {error!r}"
             if source is not None:
-                source.close()
+                await _closed(source)
             source = None
         self._asked_at = None
         self.version += 1
         async with self._changed:
             self._changed.notify_all()
         return source
+
+
+async def _closed(source: Source) -> None:
+    """Close a source in a thread: it waits for threads of its own, which may wait for a broker."""
+    try:
+        await aside(source.close)
+    except Exception:
+        LOGGER.exception("the connections to a cluster were not closed")
 
 
 class Looking:

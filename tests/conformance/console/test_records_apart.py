@@ -38,7 +38,8 @@ def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[KafkaInProcess]
 
 
 def read(broker: KafkaInProcess, reading: Reading = READING, **fields: str) -> Document:
-    return asyncio.run(read_apart(str(broker), OPEN, fields, reading))
+    found: Document = json.loads(asyncio.run(read_apart(str(broker), OPEN, fields, reading)))
+    return found
 
 
 def test_what_is_asked_for_is_found(broker: KafkaInProcess) -> None:

@@ -22,6 +22,7 @@ from kavka_operator.process.console.access import REMEMBERED_SECONDS, DataDoor, 
 from kavka_operator.process.console.events import StreamTiming
 from kavka_operator.process.console.live import BOUNDS, SUBRESOURCES, LaneSource, LiveBounds, LivePlaces
 from kavka_operator.process.console.page import Console
+from kavka_operator.process.console.record_reader import ANSWER_BYTES_MAX
 from kavka_operator.process.http_server import Address, console, opened
 from kavka_operator.process.metrics import Figures
 from tests.support.servers import free_port
@@ -59,13 +60,13 @@ class Stage:
     client: TestClient[Any, Any] = field(init=False)
     places: LivePlaces = field(init=False)
 
-    async def records(self, bootstrap: str, security: Security, fields: Mapping[str, str]) -> dict[str, Any]:
+    async def records(self, bootstrap: str, security: Security, fields: Mapping[str, str]) -> bytes:
         self.read.append((bootstrap, security, dict(fields)))
         if fields["topic"] == "slow":
             await self.held.wait()
         if fields["topic"] == "none":
             raise AdminError('there is no topic "none"')
-        return FOUND
+        return json.dumps(FOUND).encode()
 
     def access(self, bootstrap: str, security: Security) -> dict[str, Any]:
         self.read.append((bootstrap, security))
@@ -287,10 +288,10 @@ def test_questions_wait_for_each_other_and_not_too_many_do() -> None:
 
 @pytest.mark.parametrize("path", ["/records?topic=orders&", "/access?"])
 def test_an_answer_counts_until_it_is_taken_and_who_takes_nothing_is_let_go(path: str) -> None:
-    large = {"records": ["x" * 2**24]}
+    large = {"rest": "x" * (ANSWER_BYTES_MAX - 100)}
 
-    async def read(*_: Any) -> dict[str, Any]:
-        return large
+    async def read(*_: Any) -> bytes:
+        return json.dumps(large).encode()
 
     reviews = Reviews({"seer": {(kind, "/".join(MAIN)) for kind in KINDS}})
     places = LivePlaces(DataDoor(reviews), {MAIN: VIEW}.get, read, lambda *_: large)
@@ -308,10 +309,20 @@ def test_an_answer_counts_until_it_is_taken_and_who_takes_nothing_is_let_go(path
             with suppress(ConnectionResetError):
                 while part := await reader.read(2**16):
                     taken += len(part)
-            assert taken < 2**24, "the connection has ended before all was sent"
+            assert taken < len(large["rest"]), "the connection has ended before all was sent"
             writer.close()
 
     asyncio.run(asyncio.wait_for(ask(), 50))
+
+
+def test_users_and_rules_that_are_too_many_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "ANSWER_BYTES_MAX", 10)
+
+    async def scenario(stage: Stage) -> None:
+        answer = await stage.get("/access")
+        assert (answer.status, (await answer.text()).strip()) == (502, module.TOO_MANY_RULES)
+
+    play(scenario)
 
 
 def test_an_answer_of_the_api_server_is_remembered_by_token_cluster_and_subresource() -> None:

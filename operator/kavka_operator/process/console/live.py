@@ -34,7 +34,7 @@ from kavka_operator.live_views.watch import Watch
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.process.console.access import DataDoor, RefusedError
 from kavka_operator.process.console.events import Shown
-from kavka_operator.process.console.record_reader import read_apart
+from kavka_operator.process.console.record_reader import ANSWER_BYTES_MAX, read_apart
 
 RECORDS, ACCESS = "records", "access"
 SUBRESOURCES: Final = {
@@ -59,11 +59,12 @@ QUESTIONS_AT_ONCE_MAX: Final = 2
 QUESTIONS_WAITING_MAX: Final = 16
 MADE_MAX: Final = 8
 NOT_HERE: Final = "this operator does not look after the cluster now"
+TOO_MANY_RULES: Final = "the users and access rules are too many for this page; use Kafka's own kafka-acls.sh"
 NO_BROKER: Final = "no broker of the cluster runs"
 
 Document = dict[str, Any]
 ViewOf = Callable[[ClusterKey], View | None]
-ReadRecords = Callable[[str, Security, Document], Awaitable[Document]]
+ReadRecords = Callable[[str, Security, Document], Awaitable[bytes]]
 AskAccess = Callable[[str, Security], Document]
 
 
@@ -205,9 +206,10 @@ class LivePlaces:
         return made
 
     @asynccontextmanager
-    async def records(self, request: web.Request) -> AsyncIterator[Document]:
-        """The records that the visitor asks for; the question counts until they are taken. Raises RefusedError,
-        AdminError and BadQueryError.
+    async def records(self, request: web.Request) -> AsyncIterator[bytes]:
+        """The records that the visitor asks for, as JSON. The question counts until they are taken.
+
+        Raises RefusedError, AdminError and BadQueryError.
         """
         place = live_place(request, RECORDS)
         assert place is not None, "it is one"
@@ -221,7 +223,7 @@ class LivePlaces:
             yield found
 
     @asynccontextmanager
-    async def access(self, request: web.Request) -> AsyncIterator[Document]:
+    async def access(self, request: web.Request) -> AsyncIterator[bytes]:
         """The users and access rules, as `records`. Raises RefusedError and AdminError."""
         place = live_place(request, ACCESS)
         assert place is not None, "it is one"
@@ -233,9 +235,12 @@ class LivePlaces:
             answer.add_done_callback(partial(_leave, self._places))
             yield await asyncio.shield(answer)
 
-    def _access(self, cluster: ClusterKey) -> Document:
+    def _access(self, cluster: ClusterKey) -> bytes:
         view = reached(self.view_of, cluster)
-        return self.ask_access(view.bootstrap, view.security)
+        found = _json(self.ask_access(view.bootstrap, view.security))
+        if len(found) > ANSWER_BYTES_MAX:
+            raise AdminError(TOO_MANY_RULES)
+        return found
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -261,6 +266,10 @@ def _now() -> str:
 
 def _body(place: LivePlace, watch: Watch, trouble: str) -> bytes:
     document = {"view": place.view, "trouble": trouble, "notice": "", **_document(place, watch)}
+    return _json(document)
+
+
+def _json(document: Document) -> bytes:
     return json.dumps(document, allow_nan=False, ensure_ascii=False).encode(errors="replace")
 
 

@@ -135,13 +135,13 @@ class Console:
                 return await send(request, partial(places.shown, request, place, watch), self.timing)
 
     async def _asked(
-        self, ask: Callable[[web.Request], AbstractAsyncContextManager[dict[str, Any]]], request: web.Request
+        self, ask: Callable[[web.Request], AbstractAsyncContextManager[bytes]], request: web.Request
     ) -> web.StreamResponse:
         """Answer a question to Kafka, which has its turn until the browser has taken the answer."""
         try:
             self._check_host(request)
             async with ask(request) as found:
-                return await send_whole(request, await asyncio.to_thread(_json, found), self.timing)
+                return await send_whole(request, found, self.timing)
         except RefusedError as error:
             return _refused(error.status, str(error))
         except BadQueryError as error:
@@ -244,10 +244,6 @@ def is_loopback(host: str) -> bool:
         return ip_address(host.strip("[]")).is_loopback
     except ValueError:
         return False
-
-
-def _json(found: Mapping[str, Any]) -> bytes:
-    return json.dumps(found, allow_nan=False, ensure_ascii=False).encode(errors="replace")
 
 
 def _refused(status: int, words: str) -> web.Response:

@@ -25,7 +25,10 @@ BOUNDS: Final = SearchBounds(
 MEMORY_BYTES_MAX: Final = 128 * 1024 * 1024
 START_SECONDS_MAX: Final = 30.0
 """For which the child may take beside its search: its start, and the connections to brokers."""
-ANSWER_BYTES_MAX: Final = 16 * 1024 * 1024
+ANSWER_BYTES_MAX: Final = 6 * 1024 * 1024
+"""Of a document and its line's end. Those that have not been taken yet are all in the operator's memory."""
+FOUND: Final = b'{"records": '
+"""With which an answer that is no error begins."""
 WORDS_LENGTH_MAX: Final = 500
 NO_MEMORY: Final = (
     "the records need more memory than the operator's page may take; ask for fewer, or use `kavka consume`"
@@ -49,8 +52,8 @@ class Reading:
 READING: Final = Reading()
 
 
-async def read_apart(bootstrap: str, security: Security, fields: Fields, reading: Reading = READING) -> Document:
-    """Return the records that the fields of a form ask for. Raises AdminError."""
+async def read_apart(bootstrap: str, security: Security, fields: Fields, reading: Reading = READING) -> bytes:
+    """Return the records that the fields of a form ask for, as JSON. Raises AdminError."""
     asked = {
         "bootstrap": bootstrap,
         "security": asdict(security),
@@ -79,15 +82,17 @@ async def read_apart(bootstrap: str, security: Security, fields: Fields, reading
     return _answer(line)
 
 
-def _answer(line: bytes) -> Document:
-    """Raise AdminError where the child has one, or has not answered."""
+def _answer(line: bytes) -> bytes:
+    """Return the document of a line, which is not parsed: that would hold up the loop. Raises AdminError where the
+    child has one, or has not answered.
+    """
+    if line.startswith(FOUND) and line.endswith(b"}\n"):
+        return line[:-1]
     try:
-        found: Document = json.loads(line)
-    except ValueError as error:
+        words = str(json.loads(line)["error"])
+    except (ValueError, LookupError, TypeError) as error:
         raise AdminError(NO_ANSWER, retriable=True) from error
-    if (words := found.get("error")) is not None:
-        raise AdminError(str(words)[:WORDS_LENGTH_MAX])
-    return found
+    raise AdminError(words[:WORDS_LENGTH_MAX])
 
 
 def answer(asked: Document) -> Document:
@@ -106,9 +111,20 @@ def main() -> None:
     """Answer the question on the standard input."""
     asked = json.loads(sys.stdin.buffer.readline())
     resource.setrlimit(resource.RLIMIT_DATA, (asked["memory"], asked["memory"]))
-    found = json.dumps(answer(asked), allow_nan=False, ensure_ascii=False).encode(errors="replace")
-    sys.stdout.buffer.write(found + b"\n")
+    sys.stdout.buffer.write(fitting(answer(asked)) + b"\n")
     sys.stdout.buffer.flush()
+
+
+def fitting(found: Document, bytes_max: int = ANSWER_BYTES_MAX - 1) -> bytes:
+    """Return the answer as JSON, without the last of its records where it would be too long."""
+    while len(body := _json(found)) > bytes_max:
+        records = found["records"]
+        found = {**found, "records": records[: len(records) * bytes_max // (len(body) + 1)], "ended": "bytes"}
+    return body
+
+
+def _json(found: Document) -> bytes:
+    return json.dumps(found, allow_nan=False, ensure_ascii=False).encode(errors="replace")
 
 
 if __name__ == "__main__":
