@@ -18,7 +18,7 @@ from kavka_operator.live_views.model import Look
 from kavka_operator.live_views.sources import Source
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.process.console import live as module
-from kavka_operator.process.console.access import REMEMBERED_SECONDS, DataDoor, Door
+from kavka_operator.process.console.access import REMEMBERED_SECONDS, DataDoor, Door, visitor_of
 from kavka_operator.process.console.events import StreamTiming
 from kavka_operator.process.console.live import BOUNDS, SUBRESOURCES, LaneSource, LiveBounds, LivePlaces
 from kavka_operator.process.console.page import Console
@@ -261,29 +261,74 @@ def test_a_cluster_that_does_not_answer_is_said_to() -> None:
     play(scenario, source=Away)
 
 
+def look_into(stage: Stage, *names: str) -> None:
+    """Have clusters into which `seer` and `other` may look."""
+    stage.reviews.allowed["other"] = stage.reviews.allowed["seer"]
+    for name in names:
+        stage.views["shop", name] = VIEW
+        stage.reviews.allowed["seer"].add(("groups", f"shop/{name}"))
+
+
 def test_a_few_clusters_are_looked_into_at_a_time() -> None:
     async def scenario(stage: Stage) -> None:
-        stage.reviews.allowed["seer"] |= {("groups", "shop/other")}
+        look_into(stage, "second")
         async with stage.stream("groups") as first:
             await shown(first)
-            answer = await stage.get("/events", cluster="shop/other", view="groups")
+            answer = await stage.get("/events", "other", cluster="shop/second", view="groups")
             assert (answer.status, "1 clusters are looked into" in await answer.text()) == (503, True)
             assert await stage.status("/events", view="shares") == 200, "the same one is"
+            assert await stage.status("/events", "other", view="shares") == 200, "for others too"
 
     play(scenario, bounds=LiveBounds(watches_max=1))
 
 
+def test_one_token_has_half_of_the_clusters_that_are_looked_into() -> None:
+    async def scenario(stage: Stage) -> None:
+        look_into(stage, "second", "third")
+        async with stage.stream("groups") as first, stage.stream("groups", cluster="shop/second") as second:
+            await shown(first)
+            await shown(second)
+            for view in ("groups", "shares"):
+                answer = await stage.get("/events", cluster="shop/third", view=view)
+                assert (answer.status, "2 clusters are looked into already for this token" in await answer.text()) == (
+                    503,
+                    True,
+                )
+            async with stage.stream("groups", "other", cluster="shop/third") as third:
+                await shown(third)
+                assert await stage.status("/events", cluster="shop/third", view="groups") == 503, "nor one of others"
+
+    play(scenario, bounds=LiveBounds(watches_max=4))
+
+
+def test_a_cluster_that_the_operator_does_not_know_is_not_looked_into() -> None:
+    async def scenario(stage: Stage) -> None:
+        stage.reviews.allowed["seer"].add(("groups", "shop/absent"))
+        answer = await stage.get("/events", cluster="shop/absent", view="groups")
+        assert (answer.status, (await answer.text()).strip()) == (404, module.NOT_HERE)
+        assert await stage.status("/events", cluster="shop/unseen", view="groups") == 403, "others do not learn that"
+        assert stage.looked == []
+
+    play(scenario)
+
+
 def test_questions_wait_for_each_other_and_not_too_many_do() -> None:
     async def scenario(stage: Stage) -> None:
-        asked = [asyncio.create_task(stage.get("/records", topic="slow")) for _ in range(3)]
-        await until(lambda: (len(stage.read), stage.places.waiting) == (module.QUESTIONS_AT_ONCE_MAX, 3))
+        look_into(stage)
+        tokens = ["seer", "seer", "other", "other"]
+        asked = [asyncio.create_task(stage.get("/records", token, topic="slow")) for token in tokens[:3]]
+        await until(lambda: (len(stage.read), len(stage.places.questions)) == (module.QUESTIONS_AT_ONCE_MAX, 3))
         answer = await stage.get("/records", topic="orders")
-        assert (answer.status, "too many questions" in await answer.text()) == (503, True)
+        assert (answer.status, "too many questions" in await answer.text()) == (503, True), "one token has half"
+        asked.append(asyncio.create_task(stage.get("/records", "other", topic="slow")))
+        await until(lambda: len(stage.places.questions) == 4)
+        stage.reviews.allowed["third"] = stage.reviews.allowed["seer"]
+        assert await stage.status("/records", "third", topic="orders") == 503
         stage.held.set()
-        assert [(await task).status for task in asked] == [200, 200, 200]
-        assert len(stage.read) == 3, "the refused one has reached no broker"
+        assert [(await task).status for task in asked] == [200, 200, 200, 200]
+        assert len(stage.read) == 4, "the refused ones have reached no broker"
 
-    play(scenario, bounds=LiveBounds(waiting_max=3))
+    play(scenario, bounds=LiveBounds(waiting_max=4))
 
 
 @pytest.mark.parametrize("path", ["/records?topic=orders&", "/access?"])
@@ -304,8 +349,8 @@ def test_an_answer_counts_until_it_is_taken_and_who_takes_nothing_is_let_go(path
             question = f"GET {path}cluster=shop/main HTTP/1.1\r\nHost: 127.0.0.1\r\nAuthorization: Bearer seer\r\n\r\n"
             writer.write(question.encode())
             taken = len(await reader.readuntil(b"\r\n\r\n"))
-            assert places.waiting == 1, "the answer is not taken yet"
-            await until(lambda: places.waiting == 0)
+            assert len(places.questions) == 1, "the answer is not taken yet"
+            await until(lambda: len(places.questions) == 0)
             with suppress(ConnectionResetError):
                 while part := await reader.read(2**16):
                     taken += len(part)
@@ -313,6 +358,25 @@ def test_an_answer_counts_until_it_is_taken_and_who_takes_nothing_is_let_go(path
             writer.close()
 
     asyncio.run(asyncio.wait_for(ask(), 50))
+
+
+def test_questions_of_one_token_wait_for_each_other_and_those_of_others_do_not() -> None:
+    async def scenario(stage: Stage) -> None:
+        look_into(stage)
+        asked = [asyncio.create_task(stage.get("/records", topic="slow")) for _ in range(2)]
+        await until(lambda: len(stage.places.questions) == 2)
+        assert await stage.status("/records", "other", topic="orders") == 200
+        assert await stage.status("/access", "other") == 200
+        assert [asked[1] for asked in stage.read] == [VIEW.security] * 3, "the second waits"
+        stage.held.set()
+        assert [(await task).status for task in asked] == [200, 200]
+        assert len(stage.read) == 4
+
+    play(scenario)
+
+
+def test_a_token_is_one_however_its_header_is_written() -> None:
+    assert visitor_of("Bearer seer") == visitor_of("bearer   seer ") != visitor_of("Bearer other")
 
 
 def test_users_and_rules_that_are_too_many_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -271,6 +271,11 @@ def refusal_of(error: ApiError) -> RefusedError:
     return RefusedError(UNAVAILABLE, f"whether you may see this is not known: {error}")
 
 
+def visitor_of(authorization: str) -> bytes:
+    """Return what one visitor's bounds are counted by: a hash of the token. Raises RefusedError."""
+    return hashlib.sha256(token_of(authorization).encode()).digest()
+
+
 def token_of(authorization: str) -> str:
     """Return the token of an Authorization header. Raises RefusedError."""
     scheme, _, token = authorization.partition(" ")

@@ -10,8 +10,8 @@ import asyncio
 import json
 import re
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
-from contextlib import asynccontextmanager, contextmanager
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import partial
@@ -32,9 +32,10 @@ from kavka_operator.live_views.sources import ClusterSource, Source
 from kavka_operator.live_views.views import cluster_view
 from kavka_operator.live_views.watch import Watch
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
-from kavka_operator.process.console.access import DataDoor, RefusedError
+from kavka_operator.process.console.access import DataDoor, RefusedError, visitor_of
 from kavka_operator.process.console.events import Shown
 from kavka_operator.process.console.record_reader import ANSWER_BYTES_MAX, read_apart
+from kavka_operator.process.console.shares import Places, Questions, Watches
 
 RECORDS, ACCESS = "records", "access"
 SUBRESOURCES: Final = {
@@ -161,11 +162,14 @@ class LivePlaces:
     ask_access: AskAccess = access_document
     make_source: Callable[[ClusterKey], Source] | None = None
     bounds: LiveBounds = BOUNDS
-    watches: dict[ClusterKey, Watch] = field(default_factory=dict)
+    questions: Questions = field(init=False)
+    watches: Watches = field(init=False)
     _made: OrderedDict[LivePlace, tuple[Watch, int, str, Shown]] = field(default_factory=OrderedDict)
-    _places: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(QUESTIONS_AT_ONCE_MAX))
-    waiting: int = 0
-    """Questions that wait for an answer, or whose answer is not taken yet."""
+    _places: Places = field(default_factory=lambda: Places(QUESTIONS_AT_ONCE_MAX))
+
+    def __post_init__(self) -> None:
+        self.questions = Questions(self.bounds.waiting_max)
+        self.watches = Watches(self._watch, self.bounds.watches_max)
 
     async def check(self, request: web.Request, place: LivePlace) -> None:
         """Raise RefusedError unless the visitor may see the place."""
@@ -174,19 +178,22 @@ class LivePlaces:
 
     async def close(self) -> None:
         """Look no more."""
-        for watch in self.watches.values():
-            await watch.close()
+        await self.watches.close()
 
-    def watch(self, cluster: ClusterKey) -> Watch:
-        """The looks at a cluster. Raises RefusedError where too many are looked at already."""
-        self.watches = {key: found for key, found in self.watches.items() if found.is_running or key == cluster}
-        if cluster not in self.watches:
-            if len(self.watches) >= self.bounds.watches_max:
-                words = f"{self.bounds.watches_max} clusters are looked into already; try again in a few seconds"
-                raise RefusedError(503, words)
-            make = partial(self.make_source or self._source, cluster)
-            self.watches[cluster] = Watch(make, self.bounds.every_seconds, looks_max=LOOKS_MAX)
-        return self.watches[cluster]
+    @asynccontextmanager
+    async def watched(self, request: web.Request, cluster: ClusterKey) -> AsyncIterator[Watch]:
+        """Look at a cluster meanwhile, for a visitor who may. Raises RefusedError where the operator does not look
+        after it, or too many are looked at already.
+        """
+        if self.view_of(cluster) is None:
+            raise RefusedError(404, NOT_HERE)
+        with self.watches.page(cluster, _visitor(request)) as watch:
+            async with watch.watched():
+                yield watch
+
+    def _watch(self, cluster: ClusterKey) -> Watch:
+        make = partial(self.make_source or self._source, cluster)
+        return Watch(make, self.bounds.every_seconds, looks_max=LOOKS_MAX)
 
     def _source(self, cluster: ClusterKey) -> Source:
         return LaneSource(cluster, self.view_of)
@@ -216,10 +223,14 @@ class LivePlaces:
         await self.check(request, place)
         fields = {name: request.query[name] for name in FIELDS if name in request.query}
         query_of(fields)
-        with self._turn():
-            async with self._places:
+        visitor = _visitor(request)
+        with self.questions.turn(visitor):
+            give_back = await self._places.take(visitor)
+            try:
                 view = reached(self.view_of, place.cluster)
                 found = await self.read(view.bootstrap, view.security, fields)
+            finally:
+                give_back()
             yield found
 
     @asynccontextmanager
@@ -228,11 +239,12 @@ class LivePlaces:
         place = live_place(request, ACCESS)
         assert place is not None, "it is one"
         await self.check(request, place)
-        with self._turn():
-            await self._places.acquire()
+        visitor = _visitor(request)
+        with self.questions.turn(visitor):
+            give_back = await self._places.take(visitor)
             # The thread has its place until it ends, also where the browser has left.
             answer = asyncio.ensure_future(aside(partial(self._access, place.cluster)))
-            answer.add_done_callback(partial(_leave, self._places))
+            answer.add_done_callback(partial(_leave, give_back))
             yield await asyncio.shield(answer)
 
     def _access(self, cluster: ClusterKey) -> bytes:
@@ -242,22 +254,15 @@ class LivePlaces:
             raise AdminError(TOO_MANY_RULES)
         return found
 
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        """Count a question meanwhile. Raises RefusedError where too many wait."""
-        if self.waiting >= self.bounds.waiting_max:
-            raise RefusedError(503, "too many questions wait for an answer; try again in a few seconds")
-        self.waiting += 1
-        try:
-            yield
-        finally:
-            self.waiting -= 1
 
-
-def _leave(places: asyncio.Semaphore, answer: "asyncio.Future[Any]") -> None:
-    places.release()
+def _leave(give_back: Callable[[], None], answer: "asyncio.Future[Any]") -> None:
+    give_back()
     if not answer.cancelled():
         answer.exception()  # looked at, so that nothing is logged where its browser has left
+
+
+def _visitor(request: web.Request) -> bytes:
+    return visitor_of(request.headers.get("Authorization", ""))
 
 
 def _now() -> str:

@@ -10,7 +10,6 @@ cluster takes a token, and a right of its own, at either (`live`).
 """
 
 import asyncio
-import hashlib
 import json
 import math
 import time
@@ -29,7 +28,7 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.live_views.records import BadQueryError
 from kavka_operator.platform.kubernetes.live.resource_cache import cluster_of, key_of_document
 from kavka_operator.process.console import live
-from kavka_operator.process.console.access import Door, RefusedError, Rights
+from kavka_operator.process.console.access import Door, RefusedError, Rights, visitor_of
 from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send, send_whole
 from kavka_operator.process.console.live import LivePlace, LivePlaces, live_place
 from kavka_operator.process.console.overview import overview
@@ -112,26 +111,23 @@ class Console:
 
     async def _events(self, request: web.Request) -> web.StreamResponse:
         """Send a place as events. The rights are asked for at each look, so that one taken away ends them."""
-        visitor = hashlib.sha256(request.headers.get("Authorization", "").encode()).digest()
         try:
             if self.live is not None and (asked := live_place(request, request.query.get("view", ""))) is not None:
-                return await self._live_events(request, self.live, asked, visitor)
+                return await self._live_events(request, self.live, asked)
             place = _place_of(request)
             await self._rights(request)
+            visitor = b"" if self.door is None else visitor_of(request.headers.get("Authorization", ""))
             with self.streams.place(visitor, is_of_all=self.door is None):
                 return await send(request, partial(self._shown, request, place), self.timing)
         except RefusedError as error:
             return _refused(error.status, str(error))
 
-    async def _live_events(
-        self, request: web.Request, places: LivePlaces, place: LivePlace, visitor: bytes
-    ) -> web.StreamResponse:
+    async def _live_events(self, request: web.Request, places: LivePlaces, place: LivePlace) -> web.StreamResponse:
         """Send a place that is asked of Kafka as events. Raises RefusedError."""
         self._check_host(request)
         await places.check(request, place)
-        with self.streams.place(visitor, is_of_all=False):
-            watch = places.watch(place.cluster)
-            async with watch.watched():
+        with self.streams.place(visitor_of(request.headers.get("Authorization", "")), is_of_all=False):
+            async with places.watched(request, place.cluster) as watch:
                 return await send(request, partial(places.shown, request, place, watch), self.timing)
 
     async def _asked(
