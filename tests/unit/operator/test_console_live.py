@@ -375,6 +375,25 @@ def test_questions_of_one_token_wait_for_each_other_and_those_of_others_do_not()
     play(scenario)
 
 
+def test_a_right_that_is_taken_away_while_a_question_waits_is_missed() -> None:
+    async def scenario(stage: Stage) -> None:
+        slow, *waiting = [
+            asyncio.create_task(stage.get(path, topic="slow")) for path in ("/records", "/records", "/access")
+        ]
+        await until(lambda: len(stage.places.questions) == 3)
+        stage.reviews.allowed["seer"].clear()
+        stage.now += REMEMBERED_SECONDS
+        stage.held.set()
+        assert (await slow).status == 200
+        assert [(await task).status for task in waiting] == [403, 403]
+        assert len(stage.read) == 1
+        stage.reviews.allowed["seer"].add(("records", "/".join(MAIN)))
+        stage.now += REMEMBERED_SECONDS
+        assert await stage.status("/records", topic="orders") == 200, "their places are free again"
+
+    play(scenario)
+
+
 def test_a_token_is_one_however_its_header_is_written() -> None:
     assert visitor_of("Bearer seer") == visitor_of("bearer   seer ") != visitor_of("Bearer other")
 

@@ -227,6 +227,7 @@ class LivePlaces:
         with self.questions.turn(visitor):
             give_back = await self._places.take(visitor)
             try:
+                await self.check(request, place)  # again: others may have been asked for minutes
                 view = reached(self.view_of, place.cluster)
                 found = await self.read(view.bootstrap, view.security, fields)
             finally:
@@ -242,6 +243,11 @@ class LivePlaces:
         visitor = _visitor(request)
         with self.questions.turn(visitor):
             give_back = await self._places.take(visitor)
+            try:
+                await self.check(request, place)  # again, as for records
+            except BaseException:
+                give_back()
+                raise
             # The thread has its place until it ends, also where the browser has left.
             answer = asyncio.ensure_future(aside(partial(self._access, place.cluster)))
             answer.add_done_callback(partial(_leave, give_back))
