@@ -8,6 +8,8 @@ from typing import Final
 START: Final = "start"
 NOW: Final = "now"
 A_WEEK_SECONDS = 7 * 24 * 3600.0
+LONGEST_SECONDS = 1e12
+"""In milliseconds it fits into the 64 bits of a request, with the time now."""
 
 _DURATION = re.compile(r"(-?)((?:\d+(?:\.\d+)?(?:ms|s|m|h))+|\d+(?:\.\d+)?)")
 _PART = re.compile(r"(\d+(?:\.\d+)?)(ms|s|m|h)?")
@@ -25,7 +27,10 @@ def duration_seconds(text: str) -> float:
         raise BadMomentError(f'"{text}" is no duration; write for example 30s, 5m or 1h30m')
     if found[1]:
         return A_WEEK_SECONDS
-    return sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(found[2]))
+    seconds = sum(float(number) * _UNIT_SECONDS[unit] for number, unit in _PART.findall(found[2]))
+    if seconds > LONGEST_SECONDS:
+        raise BadMomentError("the duration is too long; write for example 30s, 5m or 1h30m")
+    return seconds
 
 
 def milliseconds_of(text: str) -> int | None:
@@ -40,7 +45,7 @@ def milliseconds_of(text: str) -> int | None:
         return round((time.time() - duration_seconds(text[1:])) * 1000)
     try:
         moment = datetime.fromisoformat(text)
-    except ValueError:
+        return round(moment.astimezone().timestamp() * 1000)  # raises too, of the first and the last years
+    except (ValueError, OverflowError, OSError):
         words = f'"{text}" is not a time; write start, now, -5m or 2026-11-28T19:00:00Z'
         raise BadMomentError(words) from None
-    return round(moment.astimezone().timestamp() * 1000)

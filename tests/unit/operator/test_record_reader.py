@@ -1,11 +1,24 @@
 """The answer of the process that reads records for the operator's page: passed on as it is, and of bounded length."""
 
+import asyncio
+import errno
 import json
+import os
+from typing import Any
 
 import pytest
 
+from kavka_operator.domain.access import OPEN
 from kavka_operator.kafka.admin import AdminError
-from kavka_operator.process.console.record_reader import FOUND, NO_ANSWER, WORDS_LENGTH_MAX, _answer, fitting
+from kavka_operator.process.console.record_reader import (
+    FOUND,
+    NO_ANSWER,
+    NOT_STARTED,
+    WORDS_LENGTH_MAX,
+    _answer,
+    fitting,
+    read_apart,
+)
 
 FIRST = [{"offset": number, "value": "x" * 100} for number in range(50)]
 RECORDS = {"records": FIRST, "scanned": 50, "ended": "count"}
@@ -40,3 +53,12 @@ def test_an_error_is_raised_in_its_words() -> None:
     with pytest.raises(AdminError) as raised:
         _answer(json.dumps({"error": "y" * 1000}).encode() + b"\n")
     assert str(raised.value) == "y" * WORDS_LENGTH_MAX
+
+
+def test_a_process_that_cannot_be_started_is_said_to_be_none(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def refused(*_: Any, **__: Any) -> None:
+        raise OSError(errno.EAGAIN, os.strerror(errno.EAGAIN))
+
+    monkeypatch.setattr(asyncio, "create_subprocess_exec", refused)
+    with pytest.raises(AdminError, match=f"{NOT_STARTED}: Resource temporarily unavailable"):
+        asyncio.run(read_apart("kafka:9092", OPEN, {"topic": "orders"}))

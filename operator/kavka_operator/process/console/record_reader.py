@@ -34,6 +34,7 @@ NO_MEMORY: Final = (
     "the records need more memory than the operator's page may take; ask for fewer, or use `kavka consume`"
 )
 NO_ANSWER: Final = "the records were not read; try again, or ask for fewer"
+NOT_STARTED: Final = "the process that reads records could not be started"
 LATE: Final = "the brokers did not answer in time"
 
 Document = dict[str, Any]
@@ -61,10 +62,7 @@ async def read_apart(bootstrap: str, security: Security, fields: Fields, reading
         "bounds": asdict(reading.search),
         "memory": reading.memory_bytes_max,
     }
-    child = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", MODULE, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
-        stderr=asyncio.subprocess.DEVNULL, limit=ANSWER_BYTES_MAX,
-    )  # fmt: skip
+    child = await _started()
     try:
         async with asyncio.timeout(reading.seconds_max):
             assert child.stdin is not None, "it was asked for"
@@ -80,6 +78,17 @@ async def read_apart(bootstrap: str, security: Security, fields: Fields, reading
             child.kill()
         await child.wait()
     return _answer(line)
+
+
+async def _started() -> asyncio.subprocess.Process:
+    """Start a child. Raises AdminError where the pod may have no more processes or files."""
+    try:
+        return await asyncio.create_subprocess_exec(
+            sys.executable, "-m", MODULE, stdin=asyncio.subprocess.PIPE, stdout=asyncio.subprocess.PIPE,
+            stderr=asyncio.subprocess.DEVNULL, limit=ANSWER_BYTES_MAX,
+        )  # fmt: skip
+    except OSError as error:
+        raise AdminError(f"{NOT_STARTED}: {error.strerror}", retriable=True) from error
 
 
 def _answer(line: bytes) -> bytes:
