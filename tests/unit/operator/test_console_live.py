@@ -394,6 +394,22 @@ def test_a_right_that_is_taken_away_while_a_question_waits_is_missed() -> None:
     play(scenario)
 
 
+@pytest.mark.parametrize("lacking", ["groups", "clients", "users"])
+@pytest.mark.parametrize("topic", ["__consumer_offsets", "__transaction_state", "__audit_events"])
+def test_records_of_internal_topics_take_the_rights_to_what_they_tell_of(topic: str, lacking: str) -> None:
+    async def scenario(stage: Stage) -> None:
+        assert await stage.status("/records", topic=topic) == 200
+        stage.reviews.allowed["seer"].discard((lacking, "/".join(MAIN)))
+        stage.now += REMEMBERED_SECONDS
+        answer = await stage.get("/records", topic=topic)
+        text = await answer.text()
+        assert (answer.status, module.INTERNAL in text, f"kafkaclusters/{lacking}" in text) == (403, True, True)
+        assert await stage.status("/records", topic="orders") == 200
+        assert len(stage.read) == 2
+
+    play(scenario)
+
+
 def test_a_token_is_one_however_its_header_is_written() -> None:
     assert visitor_of("Bearer seer") == visitor_of("bearer   seer ") != visitor_of("Bearer other")
 

@@ -47,6 +47,10 @@ SUBRESOURCES: Final = {
     ACCESS: "users",
 }
 """The subresource of a KafkaCluster that a visitor has to be allowed to get, by the place."""
+INTERNAL_PREFIX: Final = "__"
+INTERNAL_RIGHTS: Final = ("groups", "clients", "users")
+"""What the records of internal topics tell of: members and their hosts, transactional ids, and principals."""
+INTERNAL: Final = "records of a topic whose name begins with __ take all four rights"
 PANELS: Final = (RECORDS,)
 ASKED: Final = (ACCESS,)
 FIELDS: Final = ("topic", "at", "where", "partition", "key", "value", "count")
@@ -176,6 +180,17 @@ class LivePlaces:
         authorization, address = request.headers.get("Authorization", ""), request.remote or ""
         await self.door.check(authorization, address, place.cluster, SUBRESOURCES[place.view])
 
+    async def _check_topic(self, request: web.Request, place: LivePlace, topic: str) -> None:
+        """Raise RefusedError unless the visitor may see records of a topic."""
+        await self.check(request, place)
+        if topic.startswith(INTERNAL_PREFIX):
+            authorization, address = request.headers.get("Authorization", ""), request.remote or ""
+            for subresource in INTERNAL_RIGHTS:
+                try:
+                    await self.door.check(authorization, address, place.cluster, subresource)
+                except RefusedError as error:
+                    raise RefusedError(error.status, f"{INTERNAL}: {error}") from error
+
     async def close(self) -> None:
         """Look no more."""
         await self.watches.close()
@@ -222,12 +237,13 @@ class LivePlaces:
         assert place is not None, "it is one"
         await self.check(request, place)
         fields = {name: request.query[name] for name in FIELDS if name in request.query}
-        query_of(fields)
+        topic = query_of(fields).topic
+        await self._check_topic(request, place, topic)
         visitor = _visitor(request)
         with self.questions.turn(visitor):
             give_back = await self._places.take(visitor)
             try:
-                await self.check(request, place)  # again: others may have been asked for minutes
+                await self._check_topic(request, place, topic)  # again: others may have taken minutes
                 view = reached(self.view_of, place.cluster)
                 found = await self.read(view.bootstrap, view.security, fields)
             finally:
