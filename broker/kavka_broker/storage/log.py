@@ -42,6 +42,7 @@ from kavka_broker.protocol.records.batch import (
     PREFIX_BYTES,
     TRANSACTIONAL_BIT,
     BatchHeader,
+    read_header,
     set_log_append_time,
 )
 from kavka_broker.protocol.records.compression import Compression
@@ -134,6 +135,7 @@ class Log:
     @config.setter
     def config(self, config: LogConfig) -> None:
         self._config = config
+        self._keeps_built = config.compression_type in ("producer", "uncompressed") and not config.log_append_time
         self._is_plain = config.compression_type == "producer" and not config.log_append_time and not config.compacts
         self._message_bytes_max = config.max_message_bytes
         self._before_max_ms = config.message_timestamp_before_max_ms
@@ -265,7 +267,11 @@ class Log:
     def _append_prepared(
         self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int, origin: Origin
     ) -> Appended:
-        return self._append_ready(prepare(batch, header, self._config, origin, now_ms), leader_epoch, now_ms, origin)
+        is_built = origin is Origin.COORDINATOR and self._keeps_built and not header.codec
+        if not is_built or len(batch) > self._message_bytes_max:
+            batch = prepare(batch, header, self._config, origin, now_ms)
+            header = read_header(batch)
+        return self._append_ready(batch, header, leader_epoch, now_ms, origin)
 
     def append_prepared(self, prepared: Prepared, leader_epoch: int, now_ms: int) -> Appended:
         """Append a client's batch that a thread has made ready. Raises as `append_as_leader`: NotOnLoop where the
@@ -276,10 +282,11 @@ class Log:
         self._begin_records()
         if self._config.log_append_time:
             set_log_append_time(prepared.batch, now_ms)
-        return self._append_ready(prepared.batch, leader_epoch, now_ms, Origin.CLIENT)
+        return self._append_ready(prepared.batch, read_header(prepared.batch), leader_epoch, now_ms, Origin.CLIENT)
 
-    def _append_ready(self, batch: memoryview, leader_epoch: int, now_ms: int, origin: Origin) -> Appended:
-        header = BatchHeader._make(_unpack_header(batch))
+    def _append_ready(
+        self, batch: memoryview, header: BatchHeader, leader_epoch: int, now_ms: int, origin: Origin
+    ) -> Appended:
         assert len(batch) == header.size_bytes
         if len(batch) > self.segments.bytes_max:
             raise self._too_large_for_segment(len(batch))

@@ -2,6 +2,7 @@ import pytest
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.batch import read_header
+from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.control import (
     ControlType,
     Marker,
@@ -11,7 +12,7 @@ from kavka_broker.protocol.records.control import (
     control_type,
     read_marker,
 )
-from kavka_broker.protocol.records.record import build_batch, read_records
+from kavka_broker.protocol.records.record import Record, build_batch, read_records
 
 
 def test_a_marker_ends_a_producers_transaction() -> None:
@@ -24,6 +25,46 @@ def test_a_marker_ends_a_producers_transaction() -> None:
     (record,) = read_records(batch)
     assert record.key == bytes.fromhex("00000000")
     assert record.value == bytes.fromhex("000000000006")
+
+
+@pytest.mark.parametrize("kind", [ControlType.ABORT, ControlType.COMMIT])
+@pytest.mark.parametrize("epoch", [0, 7, 2**31 - 1])
+def test_a_marker_is_packed_as_every_other_batch(kind: ControlType, epoch: int) -> None:
+    packed = build_marker(kind, producer_id=5, producer_epoch=2, coordinator_epoch=epoch, timestamp_ms=1234)
+    record = control_key(kind), bytes(2) + epoch.to_bytes(4, "big")
+    assert packed == build_batch(
+        [record], timestamp_ms=1234, producer_id=5, producer_epoch=2, transactional=True, control=True
+    )
+    assert read_marker(packed) == read_marker(memoryview(packed)) == Marker(kind, epoch)
+
+
+@pytest.mark.parametrize("timestamp_ms", [[1, 2], [1, 1]])
+def test_markers_that_others_have_written_are_read_too(timestamp_ms: list[int]) -> None:
+    """Such as one with a header, with a longer value, or behind whose record another stands."""
+    key, value = control_key(ControlType.ABORT), bytes(5) + b"\x07"
+    records = [Record(offset, time, key, value) for offset, time in enumerate(timestamp_ms)]
+    for odd in (records, [records[0]._replace(headers=[("h", b"v")])], [records[0]._replace(value=value + b"more")]):
+        batch = build_batch(odd, producer_id=1, transactional=True, control=True)
+        assert read_marker(batch) == Marker(ControlType.ABORT, 7)
+    compressed = build_batch(records[:1], producer_id=1, control=True, compression=Compression.GZIP)
+    assert read_marker(compressed) == Marker(ControlType.ABORT, 7)
+
+
+def test_no_byte_of_a_marker_is_read_otherwise_at_once_than_record_by_record() -> None:
+    marker = build_marker(ControlType.COMMIT, producer_id=5, producer_epoch=2, coordinator_epoch=7, timestamp_ms=1)
+    for position in range(21, len(marker)):
+        for value in range(256):
+            changed = bytearray(marker)
+            changed[position] = value
+            longer = bytes(changed) + b"\0"  # behind a batch nothing counts, but what is so long is read by its records
+            assert told(bytes(changed)) == told(longer), (position, value)
+
+
+def told(batch: bytes) -> Marker | str | None:
+    try:
+        return read_marker(batch)
+    except ProtocolViolation:
+        return "violation"
 
 
 def test_other_control_batches_hold_no_marker() -> None:

@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.core.config.topic import LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
-from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, BatchHeader, crc_is_valid, set_crc
+from kavka_broker.protocol.records.batch import HEADER, HEADER_BYTES, BatchHeader, crc_is_valid, read_header, set_crc
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
 from kavka_broker.storage.batch_check import (
@@ -259,6 +259,27 @@ def test_the_brokers_own_records_have_keys_and_are_not_looked_at() -> None:
     log = open_log(config=replace(COMPACTED, internal_segment_bytes=10_000_000))
     batch = build_batch(MANY, timestamp_ms=NOW_MS)
     assert log.append_as_leader(memoryview(batch), 0, NOW_MS, Origin.COORDINATOR).last_offset == len(MANY) - 1
+
+
+def test_the_brokers_own_records_are_as_large_and_as_packed_as_the_topic_says() -> None:
+    batch = build_batch(MANY, timestamp_ms=NOW_MS)
+    log = open_log(config=replace(LARGE, max_message_bytes=len(batch) - 1))
+    with pytest.raises(BrokerError) as caught:
+        log.append_as_leader(memoryview(batch), 0, NOW_MS, Origin.COORDINATOR)
+    assert caught.value.code == ErrorCode.MESSAGE_TOO_LARGE
+    for wanted, written in (
+        ("uncompressed", Compression.NONE),
+        ("producer", Compression.NONE),
+        ("gzip", Compression.GZIP),
+    ):
+        log = open_log(config=replace(LARGE, compression_type=wanted))
+        log.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS, Origin.COORDINATOR)
+        stored = bytes(log.read(0, len(batch) + 1).parts[0])
+        assert read_header(stored).codec == written
+        assert len(read_records(stored)) == len(MANY)
+    log = open_log(config=replace(LARGE, message_timestamp_type="LogAppendTime"))
+    appended = log.append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS + 50, Origin.COORDINATOR)
+    assert appended.log_append_time_ms == NOW_MS + 50
 
 
 def test_a_search_by_time_that_meets_records_that_are_none_says_so() -> None:

@@ -11,13 +11,32 @@ from struct import Struct
 from typing import Final, NamedTuple
 
 from kavka_broker.protocol.errors import ProtocolViolation
-from kavka_broker.protocol.records.batch import Buffer
+from kavka_broker.protocol.records.batch import (
+    CODEC_MASK,
+    CONTROL_BIT,
+    HEADER,
+    HEADER_BYTES,
+    MAGIC,
+    NO_SEQUENCE,
+    PREFIX_BYTES,
+    TRANSACTIONAL_BIT,
+    Buffer,
+    set_crc,
+)
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
 
 _KEY: Final = Struct(">hh")
 _MARKER: Final = Struct(">hi")
 _KEY_VERSION: Final = 0
 _MARKER_VERSION: Final = 0
+# The one record of a marker as brokers write it: 16 bytes, a key of four and a value of six among them, no headers.
+_MARKER_RECORD: Final = Struct(">5shhbhib")
+_BEFORE_KEY: Final = bytes([2 * 16, 0, 0, 0, 2 * _KEY.size])
+_VALUE_LENGTH: Final = 2 * _MARKER.size
+_MARKER_BYTES: Final = HEADER_BYTES + _MARKER_RECORD.size
+_ATTRIBUTES_AT: Final = 22  # of a header: the low byte of the attributes
+_COUNT_AT: Final = 57  # of a header: the number of records
+_ONE_RECORD: Final = b"\0\0\0\1"
 
 
 class ControlType(IntEnum):
@@ -30,6 +49,9 @@ class ControlType(IntEnum):
     SNAPSHOT_FOOTER = 4
     KRAFT_VERSION = 5
     KRAFT_VOTERS = 6
+
+
+_ENDS: Final = {kind.value: kind for kind in (ControlType.ABORT, ControlType.COMMIT)}
 
 
 class Marker(NamedTuple):
@@ -71,19 +93,37 @@ def build_control_batch(
 def build_marker(
     kind: ControlType, *, producer_id: int, producer_epoch: int, coordinator_epoch: int, timestamp_ms: int
 ) -> bytearray:
-    """The batch that ends a producer's transaction: COMMIT or ABORT."""
-    return build_batch(
-        [(control_key(kind), _MARKER.pack(_MARKER_VERSION, coordinator_epoch))],
-        timestamp_ms=timestamp_ms,
-        producer_id=producer_id,
-        producer_epoch=producer_epoch,
-        transactional=True,
-        control=True,
+    """The batch that ends a producer's transaction: COMMIT or ABORT. Packed at once: each partition of each transaction
+    gets one.
+    """
+    marker = bytearray(_MARKER_BYTES)
+    HEADER.pack_into(
+        marker,
+        0,
+        0,
+        _MARKER_BYTES - PREFIX_BYTES,
+        -1,
+        MAGIC,
+        0,
+        TRANSACTIONAL_BIT | CONTROL_BIT,
+        0,
+        timestamp_ms,
+        timestamp_ms,
+        producer_id,
+        producer_epoch,
+        NO_SEQUENCE,
+        1,
     )
+    key, value = (_KEY_VERSION, kind), (_MARKER_VERSION, coordinator_epoch)
+    _MARKER_RECORD.pack_into(marker, HEADER_BYTES, _BEFORE_KEY, *key, _VALUE_LENGTH, *value, 0)
+    set_crc(marker)
+    return marker
 
 
 def read_marker(batch: Buffer) -> Marker | None:
     """The transaction marker in a control batch, or None where it holds another record. Raises ProtocolViolation."""
+    if (usual := _read_usual(batch)) is not None:
+        return usual
     record: Record | None = next(iter(read_records(batch)), None)
     if record is None:
         return None
@@ -93,3 +133,17 @@ def read_marker(batch: Buffer) -> Marker | None:
     if record.value is None or len(record.value) < _MARKER.size:
         raise ProtocolViolation("a transaction marker has a value of six bytes or more")
     return Marker(kind, _MARKER.unpack_from(record.value)[1])
+
+
+def _read_usual(batch: Buffer) -> Marker | None:
+    """A marker that stands byte for byte where brokers write it; None for every other batch."""
+    if (
+        len(batch) != _MARKER_BYTES
+        or batch[_ATTRIBUTES_AT] & CODEC_MASK
+        or batch[_COUNT_AT:HEADER_BYTES] != _ONE_RECORD
+    ):
+        return None
+    before, _, kind, value_length, _, epoch, headers = _MARKER_RECORD.unpack_from(batch, HEADER_BYTES)
+    if before != _BEFORE_KEY or value_length != _VALUE_LENGTH or headers or kind not in _ENDS:
+        return None
+    return Marker(_ENDS[kind], epoch)
