@@ -9,6 +9,7 @@ from the bytes of its disk, and compared with what the coordinator knows then:
 | SettledIsCommitted | no record above the high watermark says where an id stands, or that it is gone |
 | OneMoveAtATime | no id has two records above the high watermark |
 | RecordsAreOfTheLevel | a record has the form that the level of `transaction.version` in the coordinator's image has |
+| WaitsForSomething | requests wait for the end of a transaction only as long as one is decided and not complete |
 | marker-of-a-former-coordinator | a marker carries an epoch before the one in which its transaction was decided |
 
 `replays` looks at whole logs now and then, also once they are cleaned. Here each record is seen once, but for what
@@ -17,6 +18,7 @@ a disk has damaged.
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
+from itertools import chain
 from typing import Any, Final, NamedTuple
 
 from kavka_broker.core.metadata.image.features import TRANSACTION_VERSION
@@ -82,7 +84,7 @@ class SettledIds:
                 known = self._known[place] = Known(shard, Appended(end_of(shard)))
             level = node.broker.metadata.features.level(TRANSACTION_VERSION)
             form = TAGGED_FORM if level >= TAGGED_FROM else 0
-            for problem in self._problems(known, form):
+            for problem in chain(self._problems(known, form), waits_in_vain(shard)):
                 self._simulation.fail(f"{problem} ({node.host}, {shard.partition})")
 
     def _problems(self, known: Known, form: int) -> Iterator[str]:
@@ -146,3 +148,11 @@ def said_by(record: Any) -> Said | None:
     standing = written(standing_in(value)) if isinstance(value, TransactionLogValue) else None
     form = TAGGED_FORM if record.value is None else int.from_bytes(record.value[:2])
     return Said(record.offset, key.transactional_id, standing, form)
+
+
+def waits_in_vain(shard: Any) -> Iterator[str]:
+    """Requests that wait for the end of a transaction that has come already."""
+    for name in shard.completions:
+        transaction = shard.transactions.get(name)
+        if transaction is None or not transaction.standing.state.is_prepared:
+            yield f"WaitsForSomething: requests wait for {name}, which has no decided transaction"

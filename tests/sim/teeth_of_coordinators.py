@@ -145,6 +145,11 @@ def one_marker_is_enough(patch: Patch) -> None:
     patch.setattr(TransactionShard, "complete_if_marked", complete_if_any)
 
 
+@tooth("the end of a transaction wakes no request", "isolate kill", 5, workloads="coordinated")
+def completions_wake_nobody(patch: Patch) -> None:
+    patch.setattr(TransactionShard, "_stop_waiting", lambda self, transactional_id: None)
+
+
 @tooth("a new coordinator aborts what was decided to commit", "orphaned_decision", seeds="2", workloads="coordinated")
 def decided_transactions_are_aborted(patch: Patch) -> None:
     load = transaction_loading.load

@@ -1,7 +1,7 @@
 """AddOffsetsToTxn (25): a transaction is about to commit offsets of a group.
 
-It adds the group's partition of `__consumer_offsets`, as AddPartitionsToTxn adds others. Clients of transaction version
-2 leave that to the group's coordinator.
+It adds the group's partition of `__consumer_offsets`, as AddPartitionsToTxn adds others, and waits as that does for the
+end of the last transaction. Clients of transaction version 2 leave that to the group's coordinator.
 Versions: flexible from 3, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 2.
 """
 
@@ -37,6 +37,7 @@ async def add(request: AddOffsetsToTxnRequest, broker: Broker, client: Client) -
     index = broker.groups.partition_of(request.group_id)
     if index is None:
         raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"{OFFSETS_TOPIC} does not exist yet")
+    await broker.transactions.until_completed(request.transactional_id)
     producer = request.producer_id, request.producer_epoch
     places = [(OFFSETS_TOPIC, index)]
     await broker.transactions.add_partitions(request.transactional_id, producer, places, 0, client.connection_number)

@@ -42,12 +42,13 @@ class Line(ExclusiveTurns):
 
 
 class Coordinators(TransactionCoordinators):
-    """A coordinator that answers what the test sets, once the test lets it."""
+    """A coordinator on this broker, or on another one, that answers what the test sets, once the test lets it."""
 
     again_ms, attempts_max = 1, 5
     verifies = True
 
-    def __init__(self) -> None:
+    def __init__(self, *, is_here: bool = False) -> None:
+        self.is_here = is_here
         self.turns = self.line = Line()
         self.asked: list[tuple[Sequence[tuple[str, int]], bool]] = []
         self.code: ErrorCode = ErrorCode.NONE
@@ -70,18 +71,33 @@ class Coordinators(TransactionCoordinators):
             raise BrokerError(self.code)
         return dict.fromkeys(places, self.code)
 
+    def verified_here(
+        self, transactional_id: str, producer: tuple[int, int], places: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], int] | None:
+        is_at_hand = self.is_here and self.may_answer.is_set() and self.code is not ErrorCode.COORDINATOR_NOT_AVAILABLE
+        if not is_at_hand:
+            return None
+        assert (transactional_id, *producer) == ("tx", PRODUCER, 0)
+        self.asked.append((places, False))
+        return dict.fromkeys(places, self.code)
+
 
 Scenario = Callable[[Client, Partition, Coordinators], Awaitable[None]]
 
 
 def play(directory: Path, scenario: Scenario) -> None:
-    async def run() -> None:
-        async with running(directory) as inside:
-            await inside.create("t")
-            coordinators = inside.broker.writes.coordinators = Coordinators()
-            await scenario(await inside.connect(), partition_of(inside), coordinators)
+    """With a coordinator on another broker, then with one on this broker."""
 
-    asyncio.run(run())
+    async def run(where: str) -> None:
+        async with running(directory / where) as inside:
+            await inside.create("t")
+            coordinators = inside.broker.writes.coordinators = Coordinators(is_here=where == "here")
+            await scenario(await inside.connect(), partition_of(inside), coordinators)
+            assert not partition_of(inside).log.producers.awaits_verdict(PRODUCER)
+
+    for where in ("there", "here"):
+        (directory / where).mkdir()
+        asyncio.run(run(where))
 
 
 def partition_of(inside: InProcess) -> Partition:
@@ -218,6 +234,25 @@ def test_a_marker_before_the_coordinators_answer_refuses_the_batch(tmp_path: Pat
         answer = await client.receive(ProduceResponse, VERSION)
         assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE
         assert partition.last_stable_offset == partition.log.log_end_offset == 1
+
+    play(tmp_path, scenario)
+
+
+def test_a_marker_while_a_partition_is_added_has_the_coordinator_asked_again(tmp_path: Path) -> None:
+    """It ends the transaction before, for which the coordinator has waited."""
+
+    async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
+        coordinators.may_answer.clear()
+        client.send(request(), ADDS_VERSION)
+        async with asyncio.timeout(60):
+            while not coordinators.asked:
+                await asyncio.sleep(0)
+        mark(partition)
+        coordinators.may_answer.set()
+        answer = await client.receive(ProduceResponse, ADDS_VERSION)
+        assert answer.responses[0].partition_responses[0].error_code == ErrorCode.NONE
+        assert [adds for _, adds in coordinators.asked] == [True, True]
+        assert partition.last_stable_offset == 1
 
     play(tmp_path, scenario)
 

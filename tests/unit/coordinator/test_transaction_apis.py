@@ -184,6 +184,27 @@ def test_a_producer_of_version_1(tmp_path: Path) -> None:
     play(tmp_path, scenario)
 
 
+def test_the_next_transaction_waits_for_the_end_of_the_last(tmp_path: Path) -> None:
+    """CONCURRENT_TRANSACTIONS would have each transaction of a busy producer cost its client a pause."""
+
+    async def scenario(_: InProcess, client: Client) -> None:
+        me = await begun(client)
+        assert await add(client, me, 0, 1) == [0, 0]
+        for _round in range(20):
+            client.send(EndTxnRequest("x", *me, True), FORMER)
+            client.send(AddPartitionsToTxnRequest([], "x", *me, [AddPartitionsToTxnTopic("t", [0, 1])]), 3)
+            assert (await client.receive(EndTxnResponse, FORMER)).error_code == 0
+            answer = await client.receive(AddPartitionsToTxnResponse, 3)
+            results = answer.results_by_topic_v3_and_below[0].results_by_partition
+            assert [result.partition_error_code for result in results] == [0, 0]
+        client.send(EndTxnRequest("x", *me, True), FORMER)
+        client.send(AddOffsetsToTxnRequest("x", *me, "g"), 3)
+        assert (await client.receive(EndTxnResponse, FORMER)).error_code == 0
+        assert (await client.receive(AddOffsetsToTxnResponse, 3)).error_code == 0
+
+    play(tmp_path, scenario)
+
+
 def test_the_next_producer_fences_the_last(tmp_path: Path) -> None:
     async def scenario(inside: InProcess, client: Client) -> None:
         first = await begun(client)

@@ -29,7 +29,7 @@ from kavka_broker.storage.log import Origin
 
 log = get("coordinator")
 
-PER_TURN_MAX: Final = 50
+PER_TURN_MAX: Final = 10
 """Markers that are appended in one turn of the loop."""
 
 

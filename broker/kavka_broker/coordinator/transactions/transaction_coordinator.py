@@ -168,6 +168,17 @@ class TransactionCoordinator:
             raise FencedError  # and the next request gets an epoch
         return following.producer_id, following.producer_epoch
 
+    async def until_completed(self, transactional_id: str) -> None:
+        """Wait a moment for the end of a transaction of the id that is decided: without that the request for the next
+        one would be refused, and come again only after its client's pause.
+        """
+        try:
+            waiting = self.shard(transactional_id).when_completed(transactional_id)
+        except BrokerError:
+            return  # the request will say so
+        if waiting is not None:
+            await asyncio.shield(waiting)
+
     async def add_partitions(
         self,
         transactional_id: str,

@@ -32,6 +32,8 @@ log = get("coordinator")
 class Coordinator(Protocol):
     """The coordinator on this broker (`transaction_coordinator`)."""
 
+    async def until_completed(self, transactional_id: str) -> None: ...
+
     async def add_partitions(
         self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place], version: int
     ) -> None: ...
@@ -97,12 +99,29 @@ class TransactionCoordinators:
             raise BrokerError(ErrorCode.COORDINATOR_NOT_AVAILABLE, f"the coordinator of {transactional_id} is away")
         return await self._ask_there(peer, transactional_id, producer, places, adds=adds)
 
+    def verified_here(
+        self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place]
+    ) -> dict[Place, int] | None:
+        """The error code for each partition that a client has added; None where another broker has to be asked."""
+        try:
+            leader = self._leader_of(transactional_id)
+        except BrokerError:
+            return None
+        return self._verified(transactional_id, producer, places) if leader == self._node_id else None
+
+    def _verified(self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place]) -> dict[Place, int]:
+        try:
+            return dict(self._here.verify(transactional_id, producer, places))
+        except BrokerError as error:
+            return dict.fromkeys(places, error.code)
+
     async def _ask_here(
         self, transactional_id: str, producer: tuple[int, int], places: Sequence[Place], *, adds: bool
     ) -> dict[Place, int]:
+        if not adds:
+            return self._verified(transactional_id, producer, places)
         try:
-            if not adds:
-                return dict(self._here.verify(transactional_id, producer, places))
+            await self._here.until_completed(transactional_id)
             await self._here.add_partitions(transactional_id, producer, places, BUMPS_FROM)
         except BrokerError as error:
             return dict.fromkeys(places, error.code)

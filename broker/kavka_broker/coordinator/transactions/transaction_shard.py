@@ -34,6 +34,8 @@ log = get("coordinator")
 
 COMPLETE_AGAIN_MS: Final = 100
 """Between two attempts to write that a transaction is complete."""
+COMPLETION_WAIT_MS: Final = 20
+"""That a request for the next transaction waits for the end of the one before: clients come again after as long."""
 EXPIRED_PER_SLICE_MAX: Final = 250
 LOOKED_AT_PER_SLICE_MAX: Final = 2_000
 NO_ROOM: Final = f"The ids of this partition take the {TRANSACTIONS_BYTES_MAX} bytes that they may take."
@@ -71,6 +73,8 @@ class TransactionShard:
         self._version = version
         self._prepared = prepared
         self._size_bytes = 0  # of all ids, about
+        self.completions: dict[str, asyncio.Future[None]] = {}
+        """By transactional id: resolved when its decided transaction is complete, or has been waited for enough."""
 
     @property
     def room_bytes(self) -> int:
@@ -98,6 +102,8 @@ class TransactionShard:
     def close(self) -> None:
         """Another broker takes over: nothing is appended any more, and no marker sent."""
         self.is_closed = True
+        for transactional_id in list(self.completions):
+            self._stop_waiting(transactional_id)
 
     def admit(self, transactional_id: str, standing: Standing) -> Transaction:
         """Take up a new id. Raises BrokerError where there are too many, or they take too much."""
@@ -190,6 +196,8 @@ class TransactionShard:
         if transaction.standing.state.is_prepared:
             self._prepared(self, transaction)
             self.complete_if_marked(transaction)
+        elif self.completions:
+            self._stop_waiting(transaction.transactional_id)
 
     def _append(self, records: Sequence[tuple[bytes, bytes | None]]) -> int:
         """Append records as one batch; returns the last offset. Raises BrokerError."""
@@ -214,6 +222,28 @@ class TransactionShard:
             log.info("transaction.not_completed", transactional_id=transaction.transactional_id, reason=str(error))
             self.incomplete += 1
             self._timers.after(COMPLETE_AGAIN_MS, self._complete_again, transaction)
+
+    def when_completed(self, transactional_id: str) -> asyncio.Future[None] | None:
+        """Return None where the id has no decided transaction, otherwise a future that is resolved when that one is
+        complete, or after a moment. Those who wait share it: they must not cancel it.
+        """
+        transaction = self.transactions.get(transactional_id)
+        if transaction is None or self.is_closed or not transaction.standing.state.is_prepared:
+            return None
+        waiting = self.completions.get(transactional_id)
+        if waiting is None:
+            waiting = self.completions[transactional_id] = asyncio.get_running_loop().create_future()
+            self._timers.after(COMPLETION_WAIT_MS, self._waited_enough, transactional_id, waiting)
+        return waiting
+
+    def _waited_enough(self, transactional_id: str, waiting: asyncio.Future[None]) -> None:
+        if self.completions.get(transactional_id) is waiting:
+            self._stop_waiting(transactional_id)
+
+    def _stop_waiting(self, transactional_id: str) -> None:
+        waiting = self.completions.pop(transactional_id, None)
+        if waiting is not None:
+            waiting.set_result(None)
 
     def _complete_again(self, transaction: Transaction) -> None:
         self.incomplete -= 1

@@ -143,7 +143,10 @@ class Produce:
         if request.transactional_id is not None:
             self._admission = admission = Admission(request.transactional_id, writes, sender.version)
             turns = writes.coordinators.turns
-            if is_long or admission.must_ask(self._named()) or turns.is_taken(request.transactional_id):
+            is_after_others = turns.is_taken(request.transactional_id) or (
+                writes.openings.is_securing and self._is_first()
+            )
+            if is_long or is_after_others or not admission.is_at_hand(self._named()):
                 self._policy.charge()
                 self._keep()
                 return self._append_in_turn(turns.of(request.transactional_id))
@@ -158,6 +161,8 @@ class Produce:
         if self._later:
             sender.is_holding = True
             return self._append_the_rest(answer)
+        if self._admission is not None:
+            self._admission.end()
         if self._shares:
             return Acknowledgement(request, answer, self._shares, writes.timers).future
         return answer if request.acks else answer_if_due(request, answer)
@@ -199,6 +204,8 @@ class Produce:
         try:
             await self._append_later()
         finally:
+            if self._admission is not None:
+                self._admission.end()
             self._sender.let_go()
         return await Acknowledgement(self._request, answer, self._shares, self._writes.timers).future
 

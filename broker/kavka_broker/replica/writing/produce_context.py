@@ -36,6 +36,11 @@ class Coordinators(Protocol):
     ) -> dict[tuple[str, int], int]:
         """Return the coordinator's error code for each partition. Raises BrokerError."""
 
+    def verified_here(
+        self, transactional_id: str, producer: tuple[int, int], places: Sequence[tuple[str, int]]
+    ) -> dict[tuple[str, int], int] | None:
+        """Return the error code for each partition that a client has added; None where this broker does not know."""
+
 
 class Writes:
     """The parts that a request is written with."""

@@ -17,7 +17,7 @@ from kavka_broker.protocol.messages.produce_request import PartitionProduceData,
 from kavka_broker.protocol.records.batch import HEADER_BYTES, BatchHeader, read_header
 from kavka_broker.replica.leading.partition import Partition
 from kavka_broker.replica.writing.produce_context import Writes
-from kavka_broker.replica.writing.transaction_verification import ask_for_verdicts
+from kavka_broker.replica.writing.transaction_verification import ask_for_verdicts, verdicts_at_hand
 
 Place = tuple[str, int]  # topic, partition
 
@@ -33,7 +33,7 @@ TRY_AGAIN: Final = (
 
 
 class Admission:
-    """The coordinator's verdicts on a request's batches: `ask` if it `must_ask`, `check` before each append, `end`."""
+    """The coordinator's verdicts on a request's batches: `ask` if none `is_at_hand`, `check` each append, `end`."""
 
     def __init__(self, transactional_id: str, writes: Writes, version: int) -> None:
         self._transactional_id = transactional_id
@@ -58,15 +58,25 @@ class Admission:
                 self._note(name, data)
         return bool(self._asked)
 
-    def must_ask(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> bool:
-        """As `look`, for few partitions, in one slice."""
+    def is_at_hand(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> bool:
+        """Whether the batches, which are few, need no question, or one that is answered here and now. Then they are
+        appended before anything else has its turn.
+        """
         self._asked = {}
         for name, topic in named:
             if name is None:
                 continue
             for data in topic.partition_data:
                 self._note(name, data)
-        return bool(self._asked)
+        return not self._asked or self._is_verified_here()
+
+    def _is_verified_here(self) -> bool:
+        if self._version >= ADDS_FROM or len(self._producers) > 1:
+            return False
+        (producer,) = self._producers
+        codes = verdicts_at_hand(self._writes.coordinators, self._transactional_id, producer, self._asked)
+        self._codes = codes or {}
+        return codes is not None
 
     async def ask(self) -> None:
         """Ask the coordinator which partitions are in the transaction, for one request of an id at a time."""

@@ -22,7 +22,8 @@ async def ask_for_verdicts(
     of brokers is INVALID_TXN_STATE to clients.
 
     Each question is noted where a marker would end it: one that comes before the append makes the verdict void. The end
-    of the transaction before is waited for: without that each transaction would cost its client a round of retries.
+    of the transaction before is waited for: without that each transaction would cost its client a round of retries. Its
+    markers may come while a coordinator waits too: then it is asked once more.
     Nobody is asked where `transaction.partition.verification.enable` is off, unless the partition is to be added.
     """
     assert coordinators.attempts_max >= 1, coordinators.attempts_max
@@ -40,6 +41,25 @@ async def ask_for_verdicts(
             is_broker_refused = error.code is ErrorCode.CLUSTER_AUTHORIZATION_FAILED
             return dict.fromkeys(asked, ErrorCode.INVALID_TXN_STATE if is_broker_refused else error.code)
         is_busy = ErrorCode.CONCURRENT_TRANSACTIONS in codes.values()
-        if not (adds and is_busy) or attempt >= coordinators.attempts_max:
+        is_void = not all(producers.awaits_verdict(producer_id) for producers in asked.values())
+        if not adds or not (is_busy or is_void) or attempt >= coordinators.attempts_max:
             return codes
-        await asyncio.sleep(coordinators.again_ms / 1000)
+        if is_busy:
+            await asyncio.sleep(coordinators.again_ms / 1000)
+
+
+def verdicts_at_hand(
+    coordinators: Coordinators,
+    transactional_id: str,
+    producer: tuple[int, int],
+    asked: Mapping[Place, ProducerStates],
+) -> dict[Place, int] | None:
+    """As `ask_for_verdicts` about partitions that the client has added; None where the coordinator is not here."""
+    if coordinators.verifies:
+        codes = coordinators.verified_here(transactional_id, producer, list(asked))
+    else:
+        codes = dict.fromkeys(asked, ErrorCode.NONE)
+    if codes is not None:
+        for producers in asked.values():
+            producers.await_verdict(producer[0])
+    return codes
