@@ -25,6 +25,7 @@ PRODUCE_VERSION: Final = 12
 END_TXN_VERSION: Final = 5
 TIMEOUT_MS: Final = 60_000
 TRANSACTIONAL: Final = 0x10
+NULL: Final = b"\0"
 #: Errors that end by themselves: a transaction that is still being completed, a topic that has only been made now, or
 #: whose leader is not known to itself yet.
 RETRIABLE: Final = {
@@ -91,11 +92,12 @@ def identity_in(body: memoryview) -> tuple[int, Identity]:
     return error, Identity(producer_id, epoch)
 
 
-def produce_frame(transactional_id: str, topic: str, batches: Sequence[bytes]) -> bytes:
+def produce_frame(transactional_id: str | None, topic: str, batches: Sequence[bytes]) -> bytes:
     """A Produce request with acks=all: a batch for each partition, from the first on."""
     parts = [struct.pack(">i", number) + sized(batch) + NO_TAGS for number, batch in enumerate(batches)]
     topics = counted(1) + text(topic) + counted(len(parts)) + b"".join(parts) + NO_TAGS
-    body = text(transactional_id) + struct.pack(">hi", -1, 30_000) + topics + NO_TAGS
+    producer = NULL if transactional_id is None else text(transactional_id)
+    body = producer + struct.pack(">hi", -1, 30_000) + topics + NO_TAGS
     return frame(wire.PRODUCE, PRODUCE_VERSION, body)
 
 
@@ -116,13 +118,13 @@ def produce_error(body: memoryview) -> int:
     return 0
 
 
-def batch(identity: Identity, sequence: int, records: int, value: bytes) -> bytes:
-    """A transactional batch (magic 2) of so many equal records."""
+def batch(identity: Identity, sequence: int, records: int, value: bytes, *, attributes: int = TRANSACTIONAL) -> bytes:
+    """A batch (magic 2) of so many equal records, of a transaction if the attributes do not say otherwise."""
     now_ms = int(time.time() * 1000)
     parts = []
     for offset in range(records):
         record = b"\0\0" + wire.varint(offset) + b"\1" + wire.varint(len(value)) + value + b"\0"
         parts.append(wire.varint(len(record)) + record)
-    head = TRANSACTIONAL, records - 1, now_ms, now_ms, identity.producer_id, identity.epoch, sequence, records
+    head = attributes, records - 1, now_ms, now_ms, identity.producer_id, identity.epoch, sequence, records
     records_counted = struct.pack(">hiqqqhii", *head) + b"".join(parts)
     return struct.pack(">qiibI", 0, 9 + len(records_counted), -1, 2, crc32c.crc32c(records_counted)) + records_counted
