@@ -1,5 +1,6 @@
 """What a seed draws of its cluster before anything runs."""
 
+from dataclasses import replace
 from random import Random
 from typing import Final
 
@@ -75,3 +76,16 @@ def shape_of(seed: int, nodes: int | None = None) -> Shape:
         has_foreign=Random(f"foreign {seed}").random() < 0.4,
         is_strained=Random(f"strain {seed}").random() < 0.25,
     )
+
+
+def alone(seed: int, nodes: int | None, workloads: tuple[str, ...]) -> Shape:
+    """The cluster that this seed draws, with these workloads instead of its own."""
+    shape = shape_of(seed, nodes)
+    return replace(shape, workloads=workloads, settings={**shape.settings, **settings_of(seed, workloads)})
+
+
+def plain(shape: Shape) -> Shape:
+    """The shape without what a test of one workload leaves to other seeds: changes, a siege, a second log directory,
+    voters that change and foreign files.
+    """
+    return replace(shape, changes=(), is_besieged=False, directories=1, has_voters_in_log=False, has_foreign=False)

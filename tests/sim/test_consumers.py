@@ -9,8 +9,7 @@ from functools import partial
 import pytest
 
 from tests.sim.cluster import Shape, Simulation
-from tests.sim.playbook import settings
-from tests.sim.shapes import shape_of
+from tests.sim.shapes import alone, plain
 from tests.sim.storm import storm
 from tests.support.drawn import in_turn
 
@@ -21,15 +20,12 @@ SECONDS = 40.0
 
 def consumers(seed: int, nodes: int | None = None) -> Shape:
     """What the seed draws, with this workload alone, and for longer."""
-    shape = shape_of(seed, nodes)
-    drawn = {**shape.settings, **settings(seed, WORKLOADS)}
-    return replace(shape, workloads=WORKLOADS, settings=drawn, seconds=SECONDS, pace=1, is_besieged=False)
+    return replace(alone(seed, nodes, WORKLOADS), seconds=SECONDS, pace=1, is_besieged=False)
 
 
 def play(seed: int, kinds: tuple[str, ...]) -> Simulation:
     """Play the seed with three nodes and these faults; it has to succeed."""
-    shape = replace(consumers(seed, 3), changes=(), directories=1, has_voters_in_log=False, has_foreign=False)
-    simulation = Simulation(seed, shape, partial(storm, kinds=kinds))
+    simulation = Simulation(seed, plain(consumers(seed, 3)), partial(storm, kinds=kinds))
     outcome = simulation.run()
     assert outcome.failure is None, outcome.failure
     return simulation

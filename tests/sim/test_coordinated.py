@@ -17,8 +17,7 @@ from tests.histories.judge import fatal
 from tests.histories.operations import History
 from tests.sim.cluster import Shape, Simulation
 from tests.sim.coordinated import Coordinated
-from tests.sim.playbook import settings
-from tests.sim.shapes import shape_of
+from tests.sim.shapes import alone, plain
 from tests.sim.storm import storm
 from tests.support.drawn import in_turn
 
@@ -31,22 +30,13 @@ BY_LATE_ENDS = {"aborted-read", "dirty-read", "lost-write", "torn-transaction"} 
 
 def coordinated(seed: int, nodes: int | None = None, workloads: tuple[str, ...] = WORKLOADS) -> Shape:
     """What the seed draws, with this workload alone."""
-    shape = shape_of(seed, nodes)
-    return replace(shape, workloads=workloads, settings={**shape.settings, **settings(seed, workloads)})
+    return alone(seed, nodes, workloads)
 
 
 @pytest.mark.parametrize("seed", [11, *in_turn([3, 6, 14], 3)])
 def test_transactions_are_whole_and_once(seed: int) -> None:
     """11 found that nobody made the topic of offsets for a producer that was the first to commit any."""
-    shape = replace(
-        coordinated(seed, 3),
-        changes=(),
-        is_besieged=False,
-        directories=1,
-        has_voters_in_log=False,
-        has_foreign=False,
-        pace=1,
-    )
+    shape = replace(plain(coordinated(seed, 3)), pace=1)
     simulation = Simulation(seed, shape, partial(storm, kinds=KINDS))
     outcome = simulation.run()
     assert outcome.failure is None, outcome.failure
@@ -81,14 +71,7 @@ def test_what_a_cut_has_opened_again_is_unstable_at_once(monkeypatch: pytest.Mon
 
 @pytest.mark.parametrize("seed", in_turn([1, 2, 3, 4], 2))
 def test_offsets_that_many_write_count_by_the_order_of_the_log(seed: int) -> None:
-    shape = replace(
-        coordinated(seed, 3, ("contended",)),
-        changes=(),
-        is_besieged=False,
-        directories=1,
-        has_voters_in_log=False,
-        has_foreign=False,
-    )
+    shape = plain(coordinated(seed, 3, ("contended",)))
     simulation = Simulation(seed, shape, partial(storm, kinds=KINDS))
     outcome = simulation.run()
     assert outcome.failure is None, outcome.failure
@@ -97,15 +80,10 @@ def test_offsets_that_many_write_count_by_the_order_of_the_log(seed: int) -> Non
 
 def with_late_ends(seed: int, *, former: bool, is_verified: bool = True) -> Simulation:
     """One node, so that nothing but late packets is between a producer and its coordinator."""
-    shape = coordinated(seed, 1)
+    shape = plain(coordinated(seed, 1))
     shape = replace(
         shape,
         settings={**shape.settings, VERIFICATION: str(is_verified).lower()},
-        changes=(),
-        is_besieged=False,
-        directories=1,
-        has_voters_in_log=False,
-        has_foreign=False,
         pace=1,
         seconds=30.0,
         has_former_producers=former,

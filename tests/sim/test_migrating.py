@@ -6,8 +6,7 @@ from functools import partial
 import pytest
 
 from tests.sim.cluster import Shape, Simulation
-from tests.sim.playbook import settings
-from tests.sim.shapes import shape_of
+from tests.sim.shapes import alone, plain
 from tests.sim.storm import storm
 from tests.support.drawn import in_turn
 
@@ -18,10 +17,7 @@ SECONDS = 40.0
 
 def migrating(seed: int) -> Shape:
     """What the seed draws, with three nodes and this workload alone, and for longer."""
-    shape = shape_of(seed, 3)
-    drawn = {**shape.settings, **settings(seed, WORKLOADS)}
-    shape = replace(shape, workloads=WORKLOADS, settings=drawn, seconds=SECONDS, pace=1, is_besieged=False)
-    return replace(shape, changes=(), directories=1, has_voters_in_log=False, has_foreign=False)
+    return replace(plain(alone(seed, 3, WORKLOADS)), seconds=SECONDS, pace=1)
 
 
 @pytest.mark.parametrize("seed", in_turn([3, 4, 5, 6, 7, 11], 3))

@@ -11,6 +11,7 @@ from kavka_broker.request.registry import APIS
 from tests.sim.changes import OF_FEATURES
 from tests.sim.cluster import Simulation
 from tests.sim.releases import FORMER_LEVELS, FORMER_VERSIONS
+from tests.sim.shapes import plain
 from tests.sim.storm import storm
 from tests.sim.test_coordinated import coordinated
 from tests.support.drawn import in_turn
@@ -19,16 +20,7 @@ KINDS = ("kill", "isolate", "pause", "controlled_restart")
 
 
 def of_releases(seed: int) -> Simulation:
-    shape = replace(
-        coordinated(seed, 3),
-        changes=OF_FEATURES,
-        is_besieged=False,
-        directories=1,
-        has_voters_in_log=False,
-        has_foreign=False,
-        has_releases=True,
-        pace=1,
-    )
+    shape = replace(plain(coordinated(seed, 3)), changes=OF_FEATURES, has_releases=True, pace=1)
     return Simulation(seed, shape, partial(storm, kinds=KINDS))
 
 

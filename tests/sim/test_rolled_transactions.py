@@ -10,6 +10,7 @@ from tests.sim import coordinated as workload
 from tests.sim.clients import Client
 from tests.sim.cluster import Simulation
 from tests.sim.coordinated import IDS, PLACES, Coordinated, Over, Transactional
+from tests.sim.shapes import plain
 from tests.sim.test_coordinated import coordinated
 from tests.support.drawn import in_turn
 
@@ -93,16 +94,7 @@ def is_in_sync(simulation: Simulation) -> bool:
 def test_a_roll_fails_no_transaction(seed: int, has_releases: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(workload, "GIVES_UP_SHARE", 0.0)
     monkeypatch.setattr(workload, "TIMEOUT_MS", TIMEOUT_MS)
-    shape = replace(
-        coordinated(seed, 3),
-        changes=(),
-        is_besieged=False,
-        directories=1,
-        has_voters_in_log=False,
-        has_foreign=False,
-        has_releases=has_releases,
-        pace=1,
-    )
+    shape = replace(plain(coordinated(seed, 3)), has_releases=has_releases, pace=1)
     simulation = Simulation(seed, shape, roll)
     rolled = Rolled(simulation)
     simulation.workloads = [rolled]

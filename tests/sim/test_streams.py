@@ -9,8 +9,7 @@ from functools import partial
 import pytest
 
 from tests.sim.cluster import Simulation
-from tests.sim.playbook import settings
-from tests.sim.shapes import shape_of
+from tests.sim.shapes import alone, plain
 from tests.sim.storm import storm
 from tests.support.drawn import in_turn
 
@@ -21,10 +20,7 @@ SECONDS = 40.0
 
 def play(seed: int, kinds: tuple[str, ...]) -> Simulation:
     """Play the seed with three nodes and these faults; it has to succeed."""
-    shape = shape_of(seed, 3)
-    drawn = {**shape.settings, **settings(seed, WORKLOADS)}
-    shape = replace(shape, workloads=WORKLOADS, settings=drawn, seconds=SECONDS, pace=1, is_besieged=False)
-    shape = replace(shape, changes=(), directories=1, has_voters_in_log=False, has_foreign=False)
+    shape = replace(plain(alone(seed, 3, WORKLOADS)), seconds=SECONDS, pace=1)
     simulation = Simulation(seed, shape, partial(storm, kinds=kinds))
     outcome = simulation.run()
     assert outcome.failure is None, outcome.failure
