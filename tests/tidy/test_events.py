@@ -24,7 +24,7 @@ TELLING = frozenset({"debug", "info", "warning", "error", "exception", "note", "
 THROUGH = frozenset(
     {
         ("broker/kavka_broker/controller/write_retries.py", "note.event"),
-        ("broker/kavka_broker/core/raft/node_state.py", "event"),
+        ("broker/kavka_broker/core/raft/effect_queue.py", "event"),
     }
 )
 
@@ -47,11 +47,11 @@ def told_in(tree: ast.AST, where: str) -> Iterator[Told]:
 
 
 def is_telling(call: ast.Call) -> bool:
-    """Whether a call tells an event: `log.info`, `node.note` or `Note`."""
+    """Whether a call tells an event: `log.info`, `node.effects.note` or `Note`."""
     match call:
-        case ast.Call(ast.Attribute(ast.Name("log" | "node"), method), [_, *_]):
+        case ast.Call(ast.Attribute(ast.Name("log"), method), [_, *_]):
             return method in TELLING
-        case ast.Call(ast.Attribute(ast.Name("self"), "note" | "warn"), [ast.Constant(str())]):
+        case ast.Call(ast.Attribute(ast.Attribute(_, "effects"), "note" | "warn"), [_, *_]):
             return True
         case ast.Call(ast.Name("Note"), [_, *_]):
             return True
@@ -114,7 +114,7 @@ def test_other_names_of_events_are_refused(name: str) -> None:
     ("source", "names"),
     [
         ('log.info("log.twins", log=name)', ["log.twins"]),
-        ('node.note(f"raft.{kind}")', ["f'raft.{kind}'"]),
+        ('node.effects.note(f"raft.{kind}")', ["f'raft.{kind}'"]),
         ('log.error("a.lost" if bad else "a.kept", reason=1)', ["a.lost", "a.kept"]),
         ('self._note(Note("disk.refuses", {}))', ["disk.refuses"]),
         ("log.info(name)", ["name"]),

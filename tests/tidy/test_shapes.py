@@ -22,7 +22,6 @@ LARGE_CLASSES: Final = {
     "log.py::Log": 31,
     "metadata_log.py::MetadataLog": 34,
     "node.py::RaftNode": 36,
-    "node_state.py::NodeState": 33,
     "open_logs.py::OpenLogs": 35,
     "partition.py::Partition": 38,
     "quorum.py::Quorum": 41,

@@ -457,6 +457,6 @@ def test_node_zero_is_a_node() -> None:
 
 def test_a_warning_is_one() -> None:
     node = member()
-    node.warn("vote.refused")
-    node.note("vote.granted")
+    node.effects.warn("vote.refused")
+    node.effects.note("vote.granted")
     assert [one.is_warning for one in node.drain() if isinstance(one, Note)] == [True, False]

@@ -77,9 +77,9 @@ def test_node_zero_may_stand(node_id: int, code: ErrorCode) -> None:
 def test_a_leader_that_is_heard_ends_the_elections_without_an_outcome() -> None:
     node = member(state=QuorumState(1, leader_id=2))
     role = node.role = Follower(LeaderAt(2, voter(2).endpoints), 300, 1_100, 2_000)
-    node.rounds = 3
+    node.waits.rounds = 3
     follower.note_leader(node, role)
-    assert (node.rounds, role.timeout_at_ms, role.has_fetched) == (0, node.now_ms + 300, True)
+    assert (node.waits.rounds, role.timeout_at_ms, role.has_fetched) == (0, node.now_ms + 300, True)
 
 
 def test_a_piece_of_a_snapshot_is_a_sign_of_life() -> None:

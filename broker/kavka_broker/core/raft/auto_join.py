@@ -30,7 +30,7 @@ def drive(node: NodeState, role: Follower) -> None:
     role.asks_at_ms = node.after(node.settings.fetch_timeout_ms)
     request = make_question(node)
     if request is not None:
-        role.asked = node.send(node.leader_peer(), request)
+        role.asked = node.effects.send(node.leader_peer(), request)
 
 
 def due_ms(node: NodeState, role: Follower) -> int:
@@ -65,7 +65,7 @@ def on_answered(
         return
     if response.error_code:
         error = ErrorCode(response.error_code).name
-        node.note("raft.own.vote.refused", by=send.peer.node_id, request=send.request.NAME, error=error)
+        node.effects.note("raft.own.vote.refused", by=send.peer.node_id, request=send.request.NAME, error=error)
     if isinstance(response, UpdateRaftVoterResponse) and response.current_leader.host:
         told = response.current_leader
         learn(node, told.leader_epoch, told.leader_id, ((node.identity.listener, told.host, told.port),))

@@ -30,7 +30,7 @@ from kavka_broker.protocol.uuids import ZERO
 def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
     """Answer a candidate."""
     if request.cluster_id not in (None, node.identity.cluster_id):
-        node.warn("raft.vote.misdirected", cluster_id=request.cluster_id)
+        node.effects.warn("raft.vote.misdirected", cluster_id=request.cluster_id)
         return VoteResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked: PartitionData | None = wire.only_partition(request.topics)
     if asked is None:
@@ -47,7 +47,7 @@ def on_vote(node: NodeState, request: VoteRequest) -> VoteResponse:
         _be_patient(node)
     assert not is_granted or asked.pre_vote or node.state.voted_id == asked.replica_id, f"{node.state} is promised"
     outcome = "granted" if is_granted else "refused" if error is ErrorCode.NONE else error.name
-    node.note(
+    node.effects.note(
         "raft.pre_vote.answered" if asked.pre_vote else "raft.vote.answered",
         candidate=asked.replica_id,
         epoch=asked.replica_epoch,
@@ -102,7 +102,7 @@ def _has_living_leader(node: NodeState) -> bool:
 def _be_patient(node: NodeState) -> None:
     """Give a candidate that got the vote the time to win."""
     if isinstance(node.role, Unattached):
-        node.role.election_at_ms = node.after(node.election_timeout_ms())
+        node.role.election_at_ms = node.after(node.waits.election_timeout_ms())
 
 
 # --- a candidate's side ----------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def on_voted(node: NodeState, send: Send, response: VoteResponse | None) -> None
     tally = role.tally if isinstance(role, Prospective | Candidate) and role.tally.is_of(send) else None
     if response is None or response.error_code:
         if response is not None:
-            node.warn("raft.vote.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
+            node.effects.warn("raft.vote.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
         _count(tally, send, is_granted=False)
         return
     answer = wire.only_partition(response.topics)
@@ -165,14 +165,14 @@ def _drive_round(node: NodeState, role: Prospective | Candidate) -> None:
         _try_again(node, role)
     elif role.tally.is_lost and not role.is_over:
         role.is_over = True
-        node.rounds += 1
-        role.over_at_ms = min(role.over_at_ms, node.after(node.soon_ms()))
+        node.waits.rounds += 1
+        role.over_at_ms = min(role.over_at_ms, node.after(node.waits.soon_ms()))
 
 
 def _try_again(node: NodeState, role: Prospective | Candidate) -> None:
     assert node.now_ms >= role.over_at_ms, f"{role} is not over at {node.now_ms}"
     if not role.is_over:
-        node.rounds += 1
+        node.waits.rounds += 1
     leader = role.leader if isinstance(role, Prospective) else None
     if leader is not None:
         # The other voters may still hear of the leader: fetch, and find out.

@@ -37,7 +37,7 @@ from kavka_broker.protocol.uuids import ZERO
 def on_begin(node: NodeState, request: BeginQuorumEpochRequest) -> BeginQuorumEpochResponse:
     """Follow a new leader that makes itself known."""
     if request.cluster_id not in (None, node.identity.cluster_id):
-        node.warn("raft.begin.misdirected", cluster_id=request.cluster_id)
+        node.effects.warn("raft.begin.misdirected", cluster_id=request.cluster_id)
         return BeginQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = wire.only_partition(request.topics)
     if asked is None:
@@ -67,7 +67,7 @@ def _problem(node: NodeState, leader_id: int, epoch: int) -> ErrorCode:
 def on_end(node: NodeState, request: EndQuorumEpochRequest) -> EndQuorumEpochResponse:
     """Stand for election as the leader resigns: the first of its candidates at once, the others a little later each."""
     if request.cluster_id not in (None, node.identity.cluster_id):
-        node.warn("raft.end.misdirected", cluster_id=request.cluster_id)
+        node.effects.warn("raft.end.misdirected", cluster_id=request.cluster_id)
         return EndQuorumEpochResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked = wire.only_partition(request.topics)
     if asked is None:
@@ -95,9 +95,9 @@ def lose_leader(node: NodeState, role: Follower, *, delay_ms: int | None = None)
     assert node.role is role, f"node {node.node_id} loses the leader of a former role"
     role.has_fetched = False
     if role.lost_at_ms is None:
-        node.note("raft.leader.lost", leader=role.leader.node_id, epoch=node.epoch)
+        node.effects.note("raft.leader.lost", leader=role.leader.node_id, epoch=node.epoch)
     if role.lost_at_ms is None or delay_ms is not None:
-        role.lost_at_ms = node.after(node.soon_ms() if delay_ms is None else delay_ms)
+        role.lost_at_ms = node.after(node.waits.soon_ms() if delay_ms is None else delay_ms)
 
 
 # --- Fetch -----------------------------------------------------------------------------------------------------------
@@ -114,7 +114,7 @@ def on_fetched(node: NodeState, send: Send, response: FetchResponse | None) -> N
         return
     if response.error_code:
         error = ErrorCode(response.error_code)
-        node.warn("raft.fetch.refused", by=send.peer.node_id, error=error.name, **_advice(error))
+        node.effects.warn("raft.fetch.refused", by=send.peer.node_id, error=error.name, **_advice(error))
         return
     answer: Fetched | None = wire.only_partition(response.responses)
     if answer is None:
@@ -134,12 +134,12 @@ def on_fetched(node: NodeState, send: Send, response: FetchResponse | None) -> N
         _take(node, before, answer)
     except _ContradictionError as problem:
         # Committed records stay, and other voters may be asked for their votes: such a leader should not go on.
-        node.warn("raft.leader.contradicted", leader=before.leader.node_id, reason=str(problem))
+        node.effects.warn("raft.leader.contradicted", leader=before.leader.node_id, reason=str(problem))
         lose_leader(node, before)
         fetching.retry_at_ms = node.after(node.settings.fetch_wait_max_ms)
     except ProtocolViolation as problem:
         # A batch is damaged, on the way or on the leader's disk: none of it is written, and it is fetched again.
-        node.warn("raft.fetch.damaged", leader=before.leader.node_id, reason=str(problem))
+        node.effects.warn("raft.fetch.damaged", leader=before.leader.node_id, reason=str(problem))
         fetching.retry_at_ms = node.after(node.settings.fetch_wait_max_ms)
 
 
@@ -156,7 +156,7 @@ def _advice(error: ErrorCode) -> dict[str, str]:
 
 
 def _refused(node: NodeState, role: Follower, send: Send, error: ErrorCode) -> None:
-    node.note("raft.fetch.refused", by=send.peer.node_id, error=error.name)
+    node.effects.note("raft.fetch.refused", by=send.peer.node_id, error=error.name)
     if error is ErrorCode.NOT_LEADER_OR_FOLLOWER:
         # The leader of this epoch has resigned, or was restarted without remembering that it led.
         lose_leader(node, role)
@@ -168,7 +168,7 @@ def note_leader(node: NodeState, role: Follower) -> None:
     role.has_fetched = True
     role.lost_at_ms = None
     role.timeout_at_ms = node.after(role.patience_ms)
-    node.rounds = 0
+    node.waits.rounds = 0
 
 
 def _take(node: NodeState, role: Follower, answer: Fetched) -> None:
@@ -193,7 +193,7 @@ def want_snapshot(node: NodeState, role: Follower, snapshot: SnapshotId) -> None
             f"of the log, of which everything below {node.high_watermark} was committed"
         )
     role.download = Download(snapshot)
-    node.note("raft.snapshot.wanted", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+    node.effects.note("raft.snapshot.wanted", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
 
 
 def _truncate(node: NodeState, epoch: int, end_offset: int) -> None:
@@ -211,11 +211,11 @@ def _truncate(node: NodeState, epoch: int, end_offset: int) -> None:
             f"below {node.high_watermark}, which was committed"
         )
     if offset < node.end_offset:
-        node.note("raft.log.truncated", from_offset=node.end_offset, to_offset=offset)
-        node.emit(Truncate(offset))
+        node.effects.note("raft.log.truncated", from_offset=node.end_offset, to_offset=offset)
+        node.effects.emit(Truncate(offset))
         node.history.truncate(offset)
         node.moved_to(offset)
-        node.flush()
+        node.effects.flush()
 
 
 def _append(node: NodeState, records: memoryview) -> None:
@@ -239,11 +239,11 @@ def _append(node: NodeState, records: memoryview) -> None:
     if not size_bytes:
         return
     assert end_offset > node.end_offset, f"batches of {size_bytes} bytes end at {end_offset}"
-    node.emit(AppendFetched(records[:size_bytes], end_offset))
+    node.effects.emit(AppendFetched(records[:size_bytes], end_offset))
     node.moved_to(end_offset)
     for offset, record in control:
         node.learn_control(offset, record)
-    node.flush()
+    node.effects.flush()
 
 
 # --- FetchSnapshot ---------------------------------------------------------------------------------------------------
@@ -260,7 +260,7 @@ def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResp
         return
     if response.error_code:
         # Apache Kafka reports only that a piece is wrong, and not its fault: see how a refused fetch is handled.
-        node.warn("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
+        node.effects.warn("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
         role.download = None
         return
     answer = wire.only_partition(response.topics)
@@ -277,18 +277,18 @@ def on_snapshot_fetched(node: NodeState, send: Send, response: FetchSnapshotResp
     is_next = told == wanted.snapshot and answer.position == wanted.position and len(piece) > 0
     if answer.error_code or not is_next:
         # The snapshot may be deleted: begin again with a fetch, which names the newest.
-        node.note("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(answer.error_code).name)
+        node.effects.note("raft.snapshot.refused", by=send.peer.node_id, error=ErrorCode(answer.error_code).name)
         role.download = None
         return
     note_leader(node, role)
     role.fetching.retry_at_ms = node.now_ms
-    node.emit(SaveChunk(wanted.snapshot, wanted.position, piece))
+    node.effects.emit(SaveChunk(wanted.snapshot, wanted.position, piece))
     wanted.position += len(piece)
     assert node.adopting is None, f"{node.adopting} is being adopted already"
     if wanted.position >= answer.size:
         role.download = None
         node.adopting = wanted.snapshot
-        node.emit(AdoptSnapshot(wanted.snapshot))
+        node.effects.emit(AdoptSnapshot(wanted.snapshot))
 
 
 def on_adopted(node: NodeState, snapshot: SnapshotId, history: VoterHistory) -> None:
@@ -305,7 +305,7 @@ def on_refused(node: NodeState, snapshot: SnapshotId) -> None:
     """Download again after a snapshot that was damaged."""
     assert node.adopting == snapshot, f"{snapshot} was refused, {node.adopting} was asked for"
     node.adopting = None
-    node.warn("raft.snapshot.damaged", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
+    node.effects.warn("raft.snapshot.damaged", end_offset=snapshot.end_offset, epoch=snapshot.epoch)
     _wait_anew(node)
 
 
@@ -331,11 +331,11 @@ def drive(node: NodeState, role: Follower) -> None:
     peer = node.leader_peer()
     if role.download is not None:
         request = wire.ask_snapshot(node, role.download.snapshot, role.download.position)
-        role.fetching.in_flight = node.send(peer, request)
+        role.fetching.in_flight = node.effects.send(peer, request)
     elif is_synced(node):
         # The first fetch of an epoch does not wait: its answer shows that the leader lives.
         wait_max_ms = patient_ms(node) if role.has_fetched else 0
-        role.fetching.in_flight = node.send(peer, wire.ask_fetch(node, wait_max_ms))
+        role.fetching.in_flight = node.effects.send(peer, wire.ask_fetch(node, wait_max_ms))
 
 
 def patient_ms(node: NodeState) -> int:
@@ -358,7 +358,7 @@ def discover(node: NodeState, role: Unattached | Prospective) -> None:
     assert role.fetching.in_flight is None, f"{role.fetching.in_flight} is not answered"
     role.fetching.retry_at_ms = node.after(DISCOVERY_INTERVAL_MS)
     peer = peers[node.random(0, len(peers) - 1)]
-    role.fetching.in_flight = node.send(peer, wire.ask_fetch(node, 0))
+    role.fetching.in_flight = node.effects.send(peer, wire.ask_fetch(node, 0))
 
 
 def _who_may_know(node: NodeState, role: Unattached | Prospective) -> list[NodeAddress]:

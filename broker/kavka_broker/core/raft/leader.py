@@ -42,7 +42,7 @@ def problem_with_epoch(node: NodeState, epoch: int) -> ErrorCode:
 def on_fetch(node: NodeState, request: FetchRequest) -> FetchResponse | Later:
     """Answer a replica, or let its fetch wait for records."""
     if request.cluster_id not in (None, node.identity.cluster_id):
-        node.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=wire.replica_id(request))
+        node.effects.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=wire.replica_id(request))
         return FetchResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     asked: FetchPartition | None = wire.only_partition(request.topics)
     if asked is None:
@@ -56,7 +56,7 @@ def on_fetch(node: NodeState, request: FetchRequest) -> FetchResponse | Later:
     _count(node, role, request, asked)
     response = _news(node, role, request, asked)
     if response is None and request.max_wait_ms > 0 and len(role.parked) < PARKED_MAX:
-        later = node.later()
+        later = node.effects.later()
         role.parked.append(Parked(later, request, node.after(request.max_wait_ms)))
         assert len(role.parked) <= PARKED_MAX, len(role.parked)
         return later
@@ -124,7 +124,7 @@ def wake(node: NodeState, role: Leader) -> None:
     for waiting in parked:
         response = _news(node, role, waiting.request, waiting.request.topics[0].partitions[0])
         if response is not None:
-            node.answer(waiting.later, response)
+            node.effects.answer(waiting.later, response)
         else:
             role.parked.append(waiting)
 
@@ -135,7 +135,7 @@ def wake(node: NodeState, role: Leader) -> None:
 def on_fetch_snapshot(node: NodeState, request: FetchSnapshotRequest) -> FetchSnapshotResponse:
     """Answer with a piece of a snapshot, for a replica that is behind the beginning of the log."""
     if request.cluster_id not in (None, node.identity.cluster_id):
-        node.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=request.replica_id)
+        node.effects.warn("raft.fetch.misdirected", cluster_id=request.cluster_id, replica=request.replica_id)
         return FetchSnapshotResponse(error_code=ErrorCode.INCONSISTENT_CLUSTER_ID)
     if len(request.topics) != 1 or len(request.topics[0].partitions) != 1:
         return FetchSnapshotResponse(error_code=ErrorCode.INVALID_REQUEST)
@@ -194,7 +194,7 @@ def covers_own_epoch(role: Leader, offset: int) -> bool:
 def drive(node: NodeState, role: Leader) -> None:
     """Notify the voters, answer fetches that waited long enough, and resign without a majority."""
     if node.now_ms >= check_quorum_ms(node, role):
-        node.warn("raft.majority.lost", epoch=node.epoch)
+        node.effects.warn("raft.majority.lost", epoch=node.epoch)
         become_resigned(node, is_final=False)
         return
     if node.now_ms >= role.begin_at_ms:
@@ -204,7 +204,7 @@ def drive(node: NodeState, role: Leader) -> None:
     wake(node, role)
     for parked in [waiting for waiting in role.parked if node.now_ms >= waiting.until_ms]:
         role.parked.remove(parked)
-        node.answer(parked.later, _nothing_new(node, role))
+        node.effects.answer(parked.later, _nothing_new(node, role))
     assert all(node.now_ms < waiting.until_ms for waiting in role.parked), "a fetch waits for longer than it may"
 
 
@@ -214,7 +214,7 @@ def announce_leader(node: NodeState, role: Leader) -> None:
     for voter in node.others:
         replica = role.replicas.of(voter)
         if replica is None or replica.fetched_ms <= silent_since_ms:
-            node.send(node.peer(voter.node_id, voter.endpoints), wire.begin_epoch(node, voter))
+            node.effects.send(node.peer(voter.node_id, voter.endpoints), wire.begin_epoch(node, voter))
 
 
 def begin_interval_ms(node: NodeState) -> int:
@@ -239,12 +239,12 @@ def on_begun(node: NodeState, send: Send, response: BeginQuorumEpochResponse | N
     if response is None:
         return
     if response.error_code:
-        node.warn("raft.begin.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
+        node.effects.warn("raft.begin.refused", by=send.peer.node_id, error=ErrorCode(response.error_code).name)
         return
     answer = wire.only_partition(response.topics)
     if answer is None:
         return
     if answer.error_code == ErrorCode.INVALID_VOTER_KEY:
-        node.warn("raft.begin.refused", by=send.peer.node_id, error=ErrorCode.INVALID_VOTER_KEY.name)
+        node.effects.warn("raft.begin.refused", by=send.peer.node_id, error=ErrorCode.INVALID_VOTER_KEY.name)
     endpoints = wire.told_endpoints(response, answer.leader_id, node.identity.listener)
     learn(node, answer.leader_epoch, answer.leader_id, endpoints)

@@ -181,12 +181,12 @@ class RaftNode:
             node.remember(QuorumState(node.log.latest_epoch))
         if node.log.synced_offset < node.log.end_offset:
             # A fetch and a high watermark count on records that are synced; after a crash it is unknown which were.
-            node.flush()
+            node.effects.flush()
         known = LeaderAt(node.state.leader_id, node.endpoints_of(node.state.leader_id))
         if known.node_id not in (NOBODY, node.node_id) and node.peer(known.node_id, known.endpoints) is not None:
             become_follower(node, node.epoch, known)
         else:
-            become_unattached(node, node.epoch, patience_ms=node.soon_ms() if node.others else 0)
+            become_unattached(node, node.epoch, patience_ms=node.waits.soon_ms() if node.others else 0)
         return self._done()
 
     def tick(self, now_ms: int) -> Effects:
@@ -295,7 +295,7 @@ class RaftNode:
         """Handle an epoch that cannot be, sent by a peer and written down. A node alone forgets it; a node of several
         has to keep its promises: it keeps the epoch, does not stand for election, and the others do not believe it.
         """
-        node.warn("raft.epoch.refused", epoch=node.epoch, own=node.log.latest_epoch)
+        node.effects.warn("raft.epoch.refused", epoch=node.epoch, own=node.log.latest_epoch)
         if not node.others:
             node.go_back(QuorumState(node.log.latest_epoch))
 

@@ -6,18 +6,9 @@ and the outside only through effects.
 
 from collections.abc import Callable, Sequence
 
-from kavka_broker.core.raft.effects import (
-    Append,
-    Committed,
-    Effect,
-    Flush,
-    Later,
-    NodeAddress,
-    Note,
-    Persist,
-    Respond,
-    Send,
-)
+from kavka_broker.core.raft.effect_queue import EffectQueue
+from kavka_broker.core.raft.effects import Append, Committed, Effect, NodeAddress, Persist
+from kavka_broker.core.raft.election_waits import ElectionWaits
 from kavka_broker.core.raft.log_view import LogView, SnapshotId
 from kavka_broker.core.raft.quorum_state import NOBODY, QuorumState, is_believable
 from kavka_broker.core.raft.roles import (
@@ -60,11 +51,10 @@ class NodeState:
         self.now_ms = now_ms
         self.role: Role = Unattached(now_ms)
         self.high_watermark = 0
-        self.rounds = 0  # elections without an outcome, since a node last led
         self.adopting: SnapshotId | None = None  # a snapshot replaces the log: neither fetch nor stand
-        self._effects: list[Effect] = []
+        self.effects = EffectQueue()
+        self.waits = ElectionWaits(settings, random)
         self._end_offset: int | None = None
-        self._laters = 0
 
     # --- identity ----------------------------------------------------------------------------------------------------
 
@@ -145,19 +135,15 @@ class NodeState:
         """Whether this epoch can be; logs a warning where it cannot."""
         if is_believable(epoch, self.epoch):
             return True
-        self.warn("raft.epoch.refused", epoch=epoch, own=self.epoch)
+        self.effects.warn("raft.epoch.refused", epoch=epoch, own=self.epoch)
         return False
 
     # --- effects -----------------------------------------------------------------------------------------------------
 
-    def emit(self, effect: Effect) -> None:
-        self._effects.append(effect)
-
     def drain(self) -> list[Effect]:
         """Drain the effects of the call that ends here."""
-        effects, self._effects = self._effects, []
         self._end_offset = None
-        return effects
+        return self.effects.drain()
 
     def remember(self, state: QuorumState) -> None:
         """Put the state on the disk, before any effect that follows."""
@@ -168,40 +154,14 @@ class NodeState:
             assert self.state.voted_id in (NOBODY, state.voted_id), f"two votes in an epoch: {self.state} and {state}"
             assert self.state.leader_id in (NOBODY, state.leader_id), f"two leaders: {self.state} and {state}"
         self.state = state
-        if self._effects and isinstance(self._effects[-1], Persist):
-            self._effects.pop()
-        self.emit(Persist(state))
+        self.effects.persist(state)
 
     def go_back(self, state: QuorumState) -> None:
         """Go back behind an epoch that cannot be, where no other node counts on this node's votes."""
         assert not self.others, f"{self.others} count on this node's votes"
         assert state.leader_epoch <= self.epoch, f"epoch {self.epoch} goes on to {state.leader_epoch}"
         self.state = state
-        self.emit(Persist(state))
-
-    def send(self, peer: NodeAddress | None, request: Message) -> Send | None:
-        if peer is None:
-            return None
-        send = Send(peer, request)
-        self.emit(send)
-        return send
-
-    def flush(self) -> None:
-        self.emit(Flush())
-
-    def later(self) -> Later:
-        self._laters += 1
-        return Later(self._laters)
-
-    def answer(self, later: Later | None, response: Message) -> None:
-        if later is not None:
-            self.emit(Respond(later, response))
-
-    def note(self, event: str, **fields: object) -> None:
-        self.emit(Note(event, fields))
-
-    def warn(self, event: str, **fields: object) -> None:
-        self.emit(Note(event, fields, is_warning=True))
+        self.effects.emit(Persist(state))
 
     # --- log ---------------------------------------------------------------------------------------------------------
 
@@ -216,7 +176,7 @@ class NodeState:
         assert self.state.leader_id == self.node_id, f"node {self.node_id} appends, and {self.state} is the lead"
         assert self.adopting is None, f"the log is being replaced by {self.adopting}"
         base_offset = self.end_offset
-        self.emit(Append(tuple(records), self.epoch))
+        self.effects.emit(Append(tuple(records), self.epoch))
         for offset, record in enumerate(records, base_offset):
             self.learn_control(offset, record)
         self._end_offset = base_offset + len(records)
@@ -227,7 +187,7 @@ class NodeState:
         match record:
             case VotersRecord():
                 self.history.add_voters(offset, read_voters(record))
-                self.note("raft.voters.changed", offset=offset, voters=[voter.node_id for voter in self.voters])
+                self.effects.note("raft.voters.changed", offset=offset, voters=[voter.node_id for voter in self.voters])
             case KRaftVersionRecord():
                 self.history.add_version(offset, record.k_raft_version)
 
@@ -243,7 +203,7 @@ class NodeState:
         assert offset <= self.end_offset, f"{offset} is committed of a log that ends at {self.end_offset}"
         assert offset >= self.log.start_offset, f"{offset} is committed of a log from {self.log.start_offset} on"
         self.high_watermark = offset
-        self.emit(Committed(offset))
+        self.effects.emit(Committed(offset))
         self.history.forget_below(self.log.start_offset)
         return True
 
@@ -252,11 +212,3 @@ class NodeState:
     def after(self, delay_ms: int) -> int:
         assert delay_ms >= 0, delay_ms
         return self.now_ms + delay_ms
-
-    def soon_ms(self) -> int:
-        """A short wait that differs between nodes: longer, the more rounds have been lost."""
-        low, high = self.settings.lost_delay_ms
-        return self.random(low, max(low, min(self.settings.election_backoff_max_ms, high << min(self.rounds, 10))))
-
-    def election_timeout_ms(self) -> int:
-        return self.random(self.settings.election_timeout_ms, 2 * self.settings.election_timeout_ms)

@@ -37,8 +37,8 @@ def become_unattached(node: NodeState, epoch: int, *, patience_ms: int | None = 
     leave_lead(node)
     if epoch > node.epoch:
         node.remember(QuorumState(epoch))
-    node.role = Unattached(node.after(node.election_timeout_ms() if patience_ms is None else patience_ms))
-    node.emit(Followed(NOBODY, node.epoch))
+    node.role = Unattached(node.after(node.waits.election_timeout_ms() if patience_ms is None else patience_ms))
+    node.effects.emit(Followed(NOBODY, node.epoch))
 
 
 def become_follower(node: NodeState, epoch: int, leader: LeaderAt) -> None:
@@ -50,10 +50,10 @@ def become_follower(node: NodeState, epoch: int, leader: LeaderAt) -> None:
         assert now.leader_id in (NOBODY, leader.node_id), f"epoch {epoch} has two leaders: {now} and {leader}"
         state = QuorumState(epoch, leader.node_id, now.voted_id, now.voted_directory_id)
     node.remember(state)
-    patience_ms = node.settings.fetch_timeout_ms + node.soon_ms()
+    patience_ms = node.settings.fetch_timeout_ms + node.waits.soon_ms()
     node.role = Follower(leader, patience_ms, node.after(patience_ms), node.now_ms)
-    node.note("raft.leader.followed", leader=leader.node_id, epoch=epoch)
-    node.emit(Followed(leader.node_id, epoch))
+    node.effects.note("raft.leader.followed", leader=leader.node_id, epoch=epoch)
+    node.effects.emit(Followed(leader.node_id, epoch))
 
 
 def become_prospective(node: NodeState, leader: LeaderAt | None) -> None:
@@ -61,10 +61,10 @@ def become_prospective(node: NodeState, leader: LeaderAt | None) -> None:
     assert not isinstance(node.role, Leader), f"a leader does not ask for votes: {node.role}"
     assert not node.is_forgetful, "who has lost what others count on does not stand"
     tally = Tally(node.voters, granted=_own_vote(node))
-    node.role = Prospective(leader, tally, node.after(node.election_timeout_ms()))
-    node.note("raft.pre_vote.begun", epoch=node.epoch, round=node.rounds)
+    node.role = Prospective(leader, tally, node.after(node.waits.election_timeout_ms()))
+    node.effects.note("raft.pre_vote.begun", epoch=node.epoch, round=node.waits.rounds)
     if leader is None:
-        node.emit(Followed(NOBODY, node.epoch))
+        node.effects.emit(Followed(NOBODY, node.epoch))
     _ask_votes(node, tally, is_pre_vote=True)
 
 
@@ -75,9 +75,9 @@ def become_candidate(node: NodeState) -> None:
     vote = QuorumState(node.epoch + 1, NOBODY, node.node_id, node.identity.directory_id)
     node.remember(vote)
     tally = Tally(node.voters, granted=_own_vote(node))
-    node.role = Candidate(tally, node.after(node.election_timeout_ms()))
-    node.note("raft.election.begun", epoch=node.epoch)
-    node.emit(Followed(NOBODY, node.epoch))
+    node.role = Candidate(tally, node.after(node.waits.election_timeout_ms()))
+    node.effects.note("raft.election.begun", epoch=node.epoch)
+    node.effects.emit(Followed(NOBODY, node.epoch))
     _ask_votes(node, tally, is_pre_vote=False)
 
 
@@ -90,7 +90,7 @@ def _ask_votes(node: NodeState, tally: Tally, *, is_pre_vote: bool) -> None:
         if voter.node_id == node.node_id:
             continue
         peer = node.peer(voter.node_id, voter.endpoints)
-        send = node.send(peer, wire.ask_vote(node, voter, is_pre_vote=is_pre_vote))
+        send = node.effects.send(peer, wire.ask_vote(node, voter, is_pre_vote=is_pre_vote))
         if send is None:
             tally.refused.add(voter.node_id)
         else:
@@ -104,13 +104,13 @@ def become_leader(node: NodeState, granting: set[int]) -> None:
     assert len(granting) > len(node.role.tally.voters) // 2, f"{granting} are no majority"
     assert state.voted_id == node.node_id, f"a leader has voted for itself: {state}"
     node.remember(QuorumState(node.epoch, node.node_id, state.voted_id, state.voted_directory_id))
-    node.rounds = 0
+    node.waits.rounds = 0
     start_offset = node.append(make_opening_records(node, granting))
     assert start_offset >= node.high_watermark, f"epoch {node.epoch} begins at {start_offset}, which was committed"
     node.role = Leader(start_offset, Replicas(node.now_ms), node.now_ms)
-    node.flush()
-    node.note("raft.election.won", epoch=node.epoch, offset=start_offset)
-    node.emit(Led(node.epoch, start_offset))
+    node.effects.flush()
+    node.effects.note("raft.election.won", epoch=node.epoch, offset=start_offset)
+    node.effects.emit(Led(node.epoch, start_offset))
 
 
 def make_opening_records(node: NodeState, granting: set[int]) -> list[Message]:
@@ -155,12 +155,12 @@ def become_resigned(node: NodeState, *, is_final: bool) -> None:
     assert isinstance(role, Leader), f"{role} has no lead to give up"
     successors = by_end_offset(node, role)
     leave_lead(node)
-    node.role = Resigned(node.after(node.election_timeout_ms()), is_final)
-    node.note("raft.leader.resigned", epoch=node.epoch, successors=[voter.node_id for voter in successors])
-    node.emit(Followed(NOBODY, node.epoch))
+    node.role = Resigned(node.after(node.waits.election_timeout_ms()), is_final)
+    node.effects.note("raft.leader.resigned", epoch=node.epoch, successors=[voter.node_id for voter in successors])
+    node.effects.emit(Followed(NOBODY, node.epoch))
     request = wire.end_epoch(node, successors)
     for voter in successors:
-        node.send(node.peer(voter.node_id, voter.endpoints), request)
+        node.effects.send(node.peer(voter.node_id, voter.endpoints), request)
     if not node.is_voter and not is_final:
         # The node was removed, and waits only for the next leader.
         become_unattached(node, node.epoch)
@@ -179,12 +179,14 @@ def leave_lead(node: NodeState) -> None:
     if not isinstance(role, Leader):
         return
     for parked in role.parked:
-        node.answer(parked.later, wire.fetch_answer(node, ErrorCode.NOT_LEADER_OR_FOLLOWER))
+        node.effects.answer(parked.later, wire.fetch_answer(node, ErrorCode.NOT_LEADER_OR_FOLLOWER))
     role.parked.clear()
     if role.change is not None:
         # The record may yet be committed by another leader: the client asks again and sees.
         change = role.change
-        node.answer(change.later or change.early, change.kind(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, LED_NO_LONGER))
+        node.effects.answer(
+            change.later or change.early, change.kind(0, ErrorCode.NOT_LEADER_OR_FOLLOWER, LED_NO_LONGER)
+        )
         role.change = None
 
 
@@ -203,7 +205,7 @@ def learn(node: NodeState, epoch: int, leader_id: int, endpoints: Endpoints, *, 
     if not is_known or not (node.leader is None or is_leader_itself or _has_moved(node, leader_id, endpoints)):
         return
     if node.state.leader_id not in (NOBODY, leader_id):
-        node.warn("raft.leader.disputed", epoch=epoch, known=node.state.leader_id, claimed=leader_id)
+        node.effects.warn("raft.leader.disputed", epoch=epoch, known=node.state.leader_id, claimed=leader_id)
     elif not isinstance(node.role, Follower):
         become_follower(node, epoch, LeaderAt(leader_id, endpoints))
 

@@ -70,14 +70,14 @@ def on_add(node: NodeState, request: AddRaftVoterRequest) -> AddRaftVoterRespons
     problem = _not_addable(node, voter) or find_problem(node, role) or _duplicate(node, voter)
     if problem is not None:
         return AddRaftVoterResponse(0, *problem)
-    later = node.later()
+    later = node.effects.later()
     role.change = VoterChange(
         later if request.ack_when_committed else None,
         AddRaftVoterResponse,
         node.after(request.timeout_ms),
         (*node.voters, voter),
         newcomer=voter,
-        asked=node.send(node.peer(voter.node_id, endpoints), ApiVersionsRequest("kavka", "1")),
+        asked=node.effects.send(node.peer(voter.node_id, endpoints), ApiVersionsRequest("kavka", "1")),
     )
     if not request.ack_when_committed:
         # A node that joins by itself does not wait: it sees in the log when it votes.
@@ -114,9 +114,9 @@ def on_versions(node: NodeState, send: Send, response: ApiVersionsResponse | Non
         return
     assert len(change.voters) == len(node.voters) + 1, f"{change.voters} after {node.voters}"
     change.offset = node.append([voters_record(change.voters)])
-    node.flush()
+    node.effects.flush()
     if change.early is not None:
-        node.answer(change.early, AddRaftVoterResponse(0, ErrorCode.NONE, None))
+        node.effects.answer(change.early, AddRaftVoterResponse(0, ErrorCode.NONE, None))
         change.early = None
 
 
@@ -153,10 +153,10 @@ def on_remove(node: NodeState, request: RemoveRaftVoterRequest) -> RemoveRaftVot
     if problem is not None:
         return RemoveRaftVoterResponse(0, *problem)
     assert len(voters) == len(node.voters) - 1, f"{voters} of {node.voters}"
-    later = node.later()
+    later = node.effects.later()
     role.change = VoterChange(later, RemoveRaftVoterResponse, NEVER_MS, voters)
     role.change.offset = node.append([voters_record(voters)])
-    node.flush()
+    node.effects.flush()
     return later
 
 
@@ -196,7 +196,7 @@ def on_update(node: NodeState, request: UpdateRaftVoterRequest) -> UpdateRaftVot
     assert len(voters) == len(node.voters), f"an update makes {voters} of {node.voters}"
     if voters != node.voters:
         node.append([voters_record(voters)])
-        node.flush()
+        node.effects.flush()
     return wire.update_answer(node, ErrorCode.NONE)
 
 
@@ -219,7 +219,7 @@ def _finish(node: NodeState, role: Leader, error: ErrorCode, message: str | None
     change, role.change = role.change, None
     assert change is not None, "no change is under way"
     assert change.later is None or change.early is None, f"{change} is answered twice"
-    node.answer(change.later or change.early, change.kind(0, error, message))
+    node.effects.answer(change.later or change.early, change.kind(0, error, message))
 
 
 def due_ms(role: Leader) -> int:
