@@ -12,6 +12,7 @@ from typing import Any, Final
 
 from kavka_broker.controller import snapshot_generator
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.quorum_state_file import QuorumStateFile
 from kavka_broker.controller.snapshot_files import build
 from kavka_broker.core.metadata.decide import alter_partition, registrations
 from kavka_broker.core.metadata.decide.leadership import withdraw
@@ -206,11 +207,11 @@ def metadata_not_synced(patch: Patch) -> None:
 @tooth("a vote is promised before it is on the disk", "power_loss_of_several bad_weather cut_pair", 10, is_synced=True,
        controller_quorum_election_timeout_ms="200", controller_quorum_fetch_timeout_ms="300")  # fmt: skip
 def vote_without_fsync(patch: Patch) -> None:
-    def save_state(self: MetadataLog, state: Any) -> None:
+    def save_state(self: QuorumStateFile, state: Any) -> None:
         path = f"{self._directory}/{quorum_state.FILE_NAME}"
-        self.disk.write_file(path, quorum_state.format_state(state).encode(), durable=False)
+        self._disk.write_file(path, quorum_state.format_state(state).encode(), durable=False)
 
-    patch.setattr(MetadataLog, "save_state", save_state)
+    patch.setattr(QuorumStateFile, "save_state", save_state)
 
 
 @tooth("a snapshot lacks the last record of the image", "kill controlled_restart kill_all", 5,

@@ -8,7 +8,7 @@ from typing import TypeVar
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import format_directory
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
@@ -149,7 +149,7 @@ class Machine:
         format_directory(self.disk, self.config, CLUSTER_ID, now_ms=START_MS, random_bytes=self.random_bytes)
 
     def open(self, crash: Callable[[BaseException], None] | None = None) -> Controller:
-        log = MetadataLog.open(self.disk, self.config, now_ms=self.clock.now_ms())
+        log = open_metadata_log(self.disk, self.config, now_ms=self.clock.now_ms())
         quorum = Quorum.open(
             self.config,
             log,

@@ -17,7 +17,7 @@ from typing import Any, TypeVar
 
 from kavka_broker.controller.controller import REPLAYED_MAX, Controller
 from kavka_broker.controller.format import FormatOptions, Voters, format_directory, parse_voters
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_generator import HISTORY_BYTES_MAX
 from kavka_broker.core.config.broker import BrokerConfig
@@ -109,7 +109,7 @@ class Node:
 
     def _open(self) -> None:
         clock = self._cluster.clock
-        log = MetadataLog.open(self.disk, self.config, now_ms=clock.now_ms())
+        log = open_metadata_log(self.disk, self.config, now_ms=clock.now_ms())
         self.quorum = Quorum.open(
             self.config,
             log,

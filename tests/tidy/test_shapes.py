@@ -20,7 +20,6 @@ LARGE_CLASSES: Final = {
     "durability.py::Durability": 28,
     "fetcher.py::Fetcher": 34,
     "log.py::Log": 31,
-    "metadata_log.py::MetadataLog": 34,
     "node.py::RaftNode": 36,
     "open_logs.py::OpenLogs": 35,
     "partition.py::Partition": 38,

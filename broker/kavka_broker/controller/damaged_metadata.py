@@ -68,8 +68,10 @@ def check_damage(config: BrokerConfig, metadata_log: MetadataLog, history: Voter
 def load_state(config: BrokerConfig, metadata_log: MetadataLog, history: VoterHistory) -> QuorumState:
     """The vote and the epoch. Raises CannotStart where they are lost and other nodes vote as well."""
     try:
-        return metadata_log.load_state()
+        return metadata_log.promises.load_state()
     except UnreadableState as problem:
+        if metadata_log.end_offset == 0 and not metadata_log.latest_epoch:
+            return QuorumState()  # a node without a log has not voted either
         others = [voter.node_id for voter in history.voters if voter.node_id != config.node_id]
         if "controller" in config.roles and others:
             raise CannotStart(

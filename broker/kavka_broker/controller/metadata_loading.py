@@ -4,15 +4,18 @@ And what a controller writes when it begins to lead: the end of a transaction th
 new cluster, and its own registration.
 """
 
+import os
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.controller.damaged_metadata import check_damage, is_alone, load_snapshot, load_state
+from kavka_broker.controller.format import bootstrap_snapshot
 from kavka_broker.controller.image_replacement import image_of
 from kavka_broker.controller.metadata_batches import read_batch
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.snapshot_files import BOOTSTRAP, read
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.definition import render
@@ -36,6 +39,7 @@ from kavka_broker.protocol.messages.metadata.register_controller_record import (
     RegisterControllerRecord,
 )
 from kavka_broker.protocol.messages.voters_record import VotersRecord
+from kavka_broker.storage.disk import Disk
 
 BOOTSTRAP_TRANSACTION: Final = "Bootstrap records"
 
@@ -70,7 +74,7 @@ def recover(config: BrokerConfig, log: MetadataLog) -> Recovered:
             replayed_bytes = replay_log(committed, log, start)
             ahead = committed.copy()
         if is_new(committed) and not log.latest_epoch:
-            log.bootstrap_records()  # a new cluster starts with these records
+            bootstrap_records(config, log.disk)  # a new cluster starts with these records
     check_features(config, committed)
     _check_voters(config, history)
     return Recovered(committed, ahead, load_state(config, log, history), history, replayed_bytes)
@@ -87,6 +91,12 @@ def replay_log(image: Metadata, log: MetadataLog, start: int) -> int:
                 image.replay(message)
     image.move_to(log.end_offset - 1)
     return size_bytes
+
+
+def bootstrap_records(config: BrokerConfig, disk: Disk) -> list[Message]:
+    """The first records of a new cluster: those that `format` wrote, or the feature levels of this version."""
+    path = os.path.join(config.metadata_log_dir, BOOTSTRAP)
+    return list(read(disk.read_file(path) if disk.exists(path) else bootstrap_snapshot(0)))
 
 
 @contextmanager

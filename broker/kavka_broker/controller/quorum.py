@@ -20,7 +20,7 @@ from typing import Any, Final, TypedDict, Unpack
 from kavka_broker.controller.damaged_metadata import is_alone
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
 from kavka_broker.controller.metadata_batches import metadata_batch
-from kavka_broker.controller.metadata_loading import Recovered, recover
+from kavka_broker.controller.metadata_loading import Recovered, bootstrap_records, recover
 from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
 from kavka_broker.controller.publishing import DecidedBatch, Publisher, Subscriber
 from kavka_broker.controller.raft_driver import Handle, RaftDriver, RunBlocking
@@ -335,7 +335,7 @@ class Quorum:
 
     def bootstrap_records(self) -> list[Message]:
         """The first records of a new cluster, as its directory was formatted."""
-        return self.log.bootstrap_records()
+        return bootstrap_records(self.config, self.log.disk)
 
     def _check_leads(self, epoch: int) -> None:
         if not self._leads(epoch):

@@ -354,7 +354,9 @@ class RaftDriver:
         def is_full(problem: BrokerError | OSError) -> bool:
             return isinstance(problem, OSError) and problem.errno == ENOSPC and not self.is_failed
 
-        return self.retries.write(lambda: self._run_blocking(lambda: self._log.save_state(effect.state)), is_full)
+        return self.retries.write(
+            lambda: self._run_blocking(lambda: self._log.promises.save_state(effect.state)), is_full
+        )
 
     # --- answers ------------------------------------------------------------------------------------------------
 

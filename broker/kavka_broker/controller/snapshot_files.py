@@ -129,6 +129,11 @@ class Snapshots:
         self.ids = [other for other in self.ids if other != snapshot]
         self._disk.remove(self.path(snapshot))
 
+    def delete_below(self, offset: int) -> None:
+        """Delete those that end below the start of the log: the records between are gone."""
+        for older in [snapshot for snapshot in self.ids if snapshot.end_offset < offset]:
+            self.delete(older)
+
     def set_aside(self, snapshot: SnapshotId) -> None:
         """Rename a snapshot that cannot be read, so that it is kept, but not taken for a snapshot."""
         self.ids = [other for other in self.ids if other != snapshot]

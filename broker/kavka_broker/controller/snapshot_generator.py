@@ -12,6 +12,7 @@ from typing import Final
 from kavka_broker.controller.image_replacement import image_of
 from kavka_broker.controller.metadata_loading import history_of, quorum_control
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_retention import retain
 from kavka_broker.controller.publishing import Publisher
 from kavka_broker.controller.raft_driver import RaftDriver, RunBlocking
 from kavka_broker.controller.snapshot_files import SnapshotId, build
@@ -110,8 +111,8 @@ class Snapshotter:
             return None
         await self._run_blocking(write)
         self._log.files.saved(snapshot)
-        self._log.drop_superseded()  # a snapshot of the leader may have replaced the log meanwhile
-        deleted = self._log.retain(now_ms)
+        self._log.files.delete_below(self._log.start_offset)  # the leader's may have replaced the log meanwhile
+        deleted = retain(self._log, self._config, now_ms)
         log.info("metadata.snapshot.written", offset=snapshot.end_offset, records=len(records), deleted=len(deleted))
         return snapshot
 

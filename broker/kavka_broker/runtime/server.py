@@ -13,7 +13,7 @@ the last to go, so that a cluster of one can decide to let its broker stop.
 import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.controller.voter_amnesia import check_memory
@@ -204,7 +204,7 @@ class Server:
         check_memory(world.disk, self.config)
         return Quorum.open(
             self.config,
-            MetadataLog.open(world.disk, self.config, now_ms=clock.now_ms()),
+            open_metadata_log(world.disk, self.config, now_ms=clock.now_ms()),
             clock,
             endpoints=[(address.name, address.host, address.port) for address in self.controllers],
             timers=self._timers,

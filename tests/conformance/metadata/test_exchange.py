@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from kavka_broker.controller.metadata_loading import recover
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_broker.core.metadata.image.metadata import Metadata
@@ -33,7 +33,7 @@ def image(server: Server) -> Metadata:
     """What our code makes of a stopped server's directory."""
     properties = parse_properties((server.directory / "server.properties").read_text())
     config = BrokerConfig.parse(properties)
-    return recover(config, MetadataLog.open(RealDisk(), config, now_ms=NOW_MS)).committed
+    return recover(config, open_metadata_log(RealDisk(), config, now_ms=NOW_MS)).committed
 
 
 def assert_filled(metadata: Metadata) -> None:

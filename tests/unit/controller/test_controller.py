@@ -9,7 +9,7 @@ import pytest
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.damaged_metadata import check_damage
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.controller.quorum_state_file import SYNCED
 from kavka_broker.controller.snapshot_files import GENESIS, SnapshotId, build, file_name
 from kavka_broker.controller.start_errors import CannotStart
@@ -102,8 +102,8 @@ def test_a_promised_epoch_is_not_used_again() -> None:
         async with machine.leading():
             pass
         # The process died after it had saved its epoch, before it wrote any record in it.
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=machine.clock.now_ms())
-        log.save_state(QuorumState(leader_epoch=8, leader_id=1))
+        log = open_metadata_log(machine.disk, machine.config, now_ms=machine.clock.now_ms())
+        log.promises.save_state(QuorumState(leader_epoch=8, leader_id=1))
         async with machine.leading() as controller:
             assert controller.epoch == 9
 
@@ -308,7 +308,7 @@ def test_snapshots_are_taken_by_time_when_something_changed() -> None:
             await join(controller, machine)
             machine.clock.time_ms += 3_600_000
             await create(controller, "t")
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log = open_metadata_log(machine.disk, machine.config, now_ms=0)
         assert [snapshot.end_offset > 0 for snapshot in log.snapshots] == [False, True]
 
     play(scenario)
@@ -322,7 +322,7 @@ def test_old_snapshots_and_the_log_below_them_are_deleted() -> None:
             for number in range(5):
                 await create(controller, f"t{number}")
                 newest = await controller.snapshot()
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log = open_metadata_log(machine.disk, machine.config, now_ms=0)
         assert list(log.snapshots) == [newest]
         assert GENESIS not in log.snapshots
         assert names(machine.open().metadata) == [f"t{number}" for number in range(5)]
@@ -340,11 +340,11 @@ def test_a_log_older_than_the_leaders_snapshot_is_discarded(epoch: int, is_kept:
             await create(controller, "a", "b")
             end_offset = controller.quorum.log.end_offset
         adopted = SnapshotId(end_offset - 2, epoch)
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log = open_metadata_log(machine.disk, machine.config, now_ms=0)
         log.files.save(adopted, build([], [], epoch=epoch, last_timestamp_ms=0, now_ms=0))
         log.close()
         for _ in range(2):
-            log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+            log = open_metadata_log(machine.disk, machine.config, now_ms=0)
             found = (log.start_offset, log.end_offset, log.latest_epoch)
             assert found == ((0, end_offset, 1) if is_kept else (adopted.end_offset, adopted.end_offset, 9))
             log.close()
@@ -357,7 +357,7 @@ def test_a_snapshot_superseded_by_a_later_one_is_deleted() -> None:
     machine = Machine()
     machine.format()
     overtaken, adopted = SnapshotId(2, 1), SnapshotId(5, 3)
-    log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+    log = open_metadata_log(machine.disk, machine.config, now_ms=0)
     for snapshot in (overtaken, adopted):
         log.files.save(snapshot, build([], [], epoch=snapshot.epoch, last_timestamp_ms=0, now_ms=0))
     log.files.saved(adopted)
@@ -365,7 +365,7 @@ def test_a_snapshot_superseded_by_a_later_one_is_deleted() -> None:
     log.files.saved(overtaken)
     assert log.epoch_end(2) == (3, 5)
     # A crash may leave the older snapshot there as well.
-    again = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+    again = open_metadata_log(machine.disk, machine.config, now_ms=0)
     assert (again.start_offset, list(again.snapshots), again.epoch_end(2)) == (5, [adopted], (3, 5))
     assert file_name(overtaken) not in machine.disk.names(LOG)
 
@@ -382,7 +382,7 @@ def test_damage_below_a_snapshot_is_not_taken_for_a_torn_end() -> None:
         assert snapshot is not None
         machine.disk.flip_bit(f"{LOG}/{0:020d}.log", 300)
         machine.disk.overwrite(f"{LOG}/{SYNCED}", b"")
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log = open_metadata_log(machine.disk, machine.config, now_ms=0)
         assert (log.start_offset, log.end_offset) == (snapshot.end_offset, end_offset)
         assert any(isinstance(message, TopicRecord) for _, message in log.messages(log.start_offset))
 
@@ -400,12 +400,12 @@ def test_what_a_damaged_log_had_is_known_after_a_loss_of_power(chance: int) -> N
             end_offset = controller.quorum.log.end_offset
         machine.disk.write_file(f"{LOG}/{SYNCED}", f"0\n1\n1 {end_offset}\n".encode(), durable=False)
         machine.disk.flip_bit(f"{LOG}/{0:020d}.log", 300)
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log = open_metadata_log(machine.disk, machine.config, now_ms=0)
         others = [Voter(node_id, uuid(node_id)) for node_id in (1, 2)]
         check_damage(machine.config, log, VoterHistory.of(others, kraft_version=1))
         assert log.end_offset < end_offset == log.promised_offset
         machine.disk.crash(Random(chance))
-        again = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        again = open_metadata_log(machine.disk, machine.config, now_ms=0)
         assert again.end_offset < end_offset == again.promised_offset
 
     play(scenario)

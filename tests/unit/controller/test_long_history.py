@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_files import GENESIS
 from kavka_broker.core.decision import Decision
@@ -104,7 +104,7 @@ def test_a_stop_leaves_the_next_start_little_to_replay() -> None:
         for node in cluster.nodes.values():
             assert list(node.quorum.log.snapshots) == [GENESIS]
             await node.stop()
-            newest = MetadataLog.open(node.disk, node.config, now_ms=0).files.newest()
+            newest = open_metadata_log(node.disk, node.config, now_ms=0).files.newest()
             assert newest is not None
             assert newest.end_offset > 20
         for node in cluster.nodes.values():
@@ -149,7 +149,7 @@ def test_records_replayed_at_the_start_count_towards_the_next_snapshot() -> None
                 await register_broker(controller, machine.config)
                 topic = TopicRecord(f"t{number}", controller.new_uuid())
                 await controller.submit(lambda *_, topic=topic: Decision([topic], None))
-        log = MetadataLog.open(machine.disk, machine.config, now_ms=0)
+        log = open_metadata_log(machine.disk, machine.config, now_ms=0)
         assert [snapshot.end_offset > 0 for snapshot in log.snapshots][-1]
         assert [*machine.open().metadata.topics.names()] == [f"t{number}" for number in range(10)]
 

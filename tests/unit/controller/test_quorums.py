@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.controller.format import Voters
-from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_log_opener import open_metadata_log
 from kavka_broker.controller.snapshot_files import SnapshotId
 from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -182,7 +182,7 @@ def test_a_fetch_acknowledges_only_synced_records() -> None:
                 if asker == follower.node_id and isinstance(request, FetchRequest)
             ]
             follower.kill(loses_power=True)
-            log = MetadataLog.open(follower.disk, follower.config, now_ms=0)
+            log = open_metadata_log(follower.disk, follower.config, now_ms=0)
             assert log.end_offset >= max(offsets)
             follower.start()
 
