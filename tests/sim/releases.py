@@ -24,7 +24,7 @@ from typing import Any, Final
 
 from kavka_broker.api import a18_api_versions
 from kavka_broker.controller import format as formatting
-from kavka_broker.controller import metadata_loading
+from kavka_broker.controller import metadata_recovery
 from kavka_broker.core.metadata.decide import features as decisions
 from kavka_broker.core.metadata.image import features
 from kavka_broker.core.metadata.image.features import INITIAL_LEVELS, METADATA_VERSION, SUPPORTED_LEVELS
@@ -144,5 +144,5 @@ class Releases:
                 setattr(target, name, value)
 
 
-MODULES: Final = (features, decisions, metadata_loading, server, wiring)
+MODULES: Final = (features, decisions, metadata_recovery, server, wiring)
 """The modules that look at the supported levels."""

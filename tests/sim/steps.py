@@ -11,7 +11,7 @@ FIRST_PARTITION: Final = 3  # of a state: what stands before is of the node
 def state_of(node: Any, broker: Any) -> list[Any]:
     """Two that are equal have nothing between them to look at. One entry for each replica, in their order."""
     quorum, topics = broker.quorum, broker.serving.replicas.partitions.by_topic
-    state, log, runner = quorum._node._state, quorum.log._log.state, quorum._runner
+    state, log, runner = quorum.node._state, quorum.log._log.state, quorum._runner
     quorum_state = (
         state.high_watermark,
         state.role,

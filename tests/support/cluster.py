@@ -3,12 +3,14 @@
 import asyncio
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from itertools import count
 from typing import TypeVar
 
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.format import format_directory
 from kavka_broker.controller.metadata_log_opener import open_metadata_log
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.decision import Decision
@@ -150,15 +152,8 @@ class Machine:
 
     def open(self, crash: Callable[[BaseException], None] | None = None) -> Controller:
         log = open_metadata_log(self.disk, self.config, now_ms=self.clock.now_ms())
-        quorum = Quorum.open(
-            self.config,
-            log,
-            self.clock,
-            run_blocking=self.run_blocking,
-            random_bytes=self.random_bytes,
-            crash=crash,
-        )
-        return Controller(quorum)
+        ports = Ports(self.clock, run_blocking=self.run_blocking, random_bytes=self.random_bytes)
+        return Controller(Quorum.open(self.config, log, ports if crash is None else replace(ports, crash=crash)))
 
     async def run_blocking(self, work: Callable[[], None]) -> None:
         """The thread that syncs: others get their turn before it is done."""

@@ -18,6 +18,7 @@ from typing import Any, TypeVar
 from kavka_broker.controller.controller import REPLAYED_MAX, Controller
 from kavka_broker.controller.format import FormatOptions, Voters, format_directory, parse_voters
 from kavka_broker.controller.metadata_log_opener import open_metadata_log
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_generator import HISTORY_BYTES_MAX
 from kavka_broker.core.config.broker import BrokerConfig
@@ -113,14 +114,16 @@ class Node:
         self.quorum = Quorum.open(
             self.config,
             log,
-            clock,
-            timers=Timers(clock, asyncio.get_running_loop()),
-            peers=NearPeers(self._cluster, self),
-            random_bytes=self._drawn.randbytes,
-            crash=self._crashed,
+            Ports(
+                clock,
+                Timers(clock, asyncio.get_running_loop()),
+                NearPeers(self._cluster, self),
+                random_bytes=self._drawn.randbytes,
+                crash=self._crashed,
+            ),
         )
         self.quorum.subscribers.append(self.told.extend)
-        self.quorum.snapshotter.history_bytes_max = self._cluster.history_bytes_max
+        self.quorum.loader.snapshotter.history_bytes_max = self._cluster.history_bytes_max
         is_controller = "controller" in self.config.roles
         self.controller = Controller(self.quorum, self._cluster.replayed_max) if is_controller else None
 

@@ -23,7 +23,6 @@ LARGE_CLASSES: Final = {
     "node.py::RaftNode": 36,
     "open_logs.py::OpenLogs": 35,
     "partition.py::Partition": 38,
-    "quorum.py::Quorum": 41,
     "segment.py::Segment": 38,
 }
 LONG_SIGNATURES: Final = {
@@ -33,13 +32,10 @@ LONG_SIGNATURES: Final = {
     "log.py::Log.__init__": 11,
     "node.py::RaftNode.__init__": 8,
     "partition.py::Partition.__init__": 8,
-    "publishing.py::Publisher.__init__": 8,
-    "quorum.py::Quorum.__init__": 10,
     "record.py::build_batch": 11,
     "recovery.py::open_log": 10,
     "registry.py::api": 12,
     "run.py::refresh": 9,
-    "raft_driver.py::RaftDriver.__init__": 10,
     "offset_expiration.py::OffsetExpiration.__init__": 8,
     "wiring.py::Wiring.__init__": 9,
 }

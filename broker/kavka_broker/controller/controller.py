@@ -24,9 +24,10 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from typing import Final, TypeVar
 
+from kavka_broker.controller.decided_batches import DecidedBatch, decided_batch
 from kavka_broker.controller.format import random_uuid
-from kavka_broker.controller.metadata_loading import is_new, opening_records
-from kavka_broker.controller.publishing import DecidedBatch, Subscriber
+from kavka_broker.controller.metadata_recovery import bootstrap_records, is_new, opening_records
+from kavka_broker.controller.publishing import Subscriber
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_files import SnapshotId
 from kavka_broker.core.decision import Decision
@@ -69,10 +70,9 @@ class Controller:
         self._is_stopping = False
         self._long_line = asyncio.Lock()
         self._long = asyncio.Lock()  # held while a thread makes a decision from the image ahead
-        quorum.on_led = self._led
-        quorum.on_lost = self.lose_lead
-        quorum.on_published = self._published
-        quorum.on_failed = self._failed
+        loader = quorum.loader
+        loader.on_led, loader.on_lost = self._led, self.lose_lead
+        loader.on_published, loader.on_failed = self._published, self._failed
 
     @property
     def metadata(self) -> Metadata:
@@ -105,7 +105,7 @@ class Controller:
 
     def new_uuid(self) -> bytes:
         """A random id for a topic, a directory or an incarnation."""
-        return random_uuid(self.quorum.random_bytes)
+        return random_uuid(self.quorum.ports.random_bytes)
 
     async def submit(self, decide: Decide[R]) -> R:
         """Decide; answer once the records are committed. Raises BrokerError; an error of `decide` appends nothing."""
@@ -116,7 +116,7 @@ class Controller:
             else:
                 await self.quorum.until_idle()
         ahead = self._to_decide_on()
-        decision = decide(ahead, self.quorum.clock.now_ms())
+        decision = decide(ahead, self.quorum.ports.clock.now_ms())
         if decision.records:
             self._append(ahead, decision.records)
         await self._committed(ahead.offset)
@@ -146,16 +146,16 @@ class Controller:
 
     async def _decided_elsewhere(self, decide: Decide[R], ahead: Metadata) -> tuple[Decision[R], DecidedBatch | None]:
         """A decision and its batch, made in a thread that may read the image, which does not change meanwhile."""
-        now_ms, epoch = self.quorum.clock.now_ms(), self._epoch
+        now_ms, epoch = self.quorum.ports.clock.now_ms(), self._epoch
         made: list[tuple[Decision[R], DecidedBatch | None]] = []
 
         def make() -> None:
             decision, batch = decide(ahead, now_ms), None
             if decision.records:
-                batch = self.quorum.batch_of(decision.records, epoch, ahead.features.metadata_version, now_ms)
+                batch = decided_batch(decision.records, epoch, ahead.features.metadata_version, now_ms)
             made.append((decision, batch))
 
-        await self.quorum.run_blocking(make)
+        await self.quorum.ports.run_blocking(make)
         return made[0]
 
     async def _until_idle(self) -> None:
@@ -192,7 +192,7 @@ class Controller:
         """Append the opening records of a new leader, decided on an image of the whole log."""
         self._keep_up(ahead)
         self._ahead = ahead
-        bootstrap = self.quorum.bootstrap_records() if is_new(ahead) else []
+        bootstrap = bootstrap_records(self.quorum.config, self.quorum.log.disk) if is_new(ahead) else []
         records = opening_records(ahead, self.quorum.config, bootstrap, self.incarnation_id)
         try:
             self._append(ahead, records)
@@ -201,7 +201,7 @@ class Controller:
                 raise
             return  # this node has lost the lead already
         self._active_at = ahead.next_offset
-        self.quorum.catch_up_with(ahead.next_offset)
+        self.quorum.loader.barrier.aim(ahead.next_offset)
 
     def lose_lead(self) -> None:
         self._ahead = None
@@ -238,14 +238,14 @@ class Controller:
         """
         if ahead.next_offset == self.quorum.log_end_offset:
             return
-        for offset, message in self.quorum.messages(ahead.next_offset):
+        for offset, message in self.quorum.log.messages(ahead.next_offset):
             ahead.move_to(offset - 1)
             ahead.replay(message)
         ahead.move_to(self.quorum.log_end_offset - 1)
 
     def _append(self, ahead: Metadata, records: Sequence[Message]) -> None:
         level = ahead.features.metadata_version
-        self._append_batch(ahead, self.quorum.batch_of(records, self._epoch, level, self.quorum.clock.now_ms()))
+        self._append_batch(ahead, decided_batch(records, self._epoch, level, self.quorum.ports.clock.now_ms()))
 
     def _append_batch(self, ahead: Metadata, batch: DecidedBatch) -> None:
         try:

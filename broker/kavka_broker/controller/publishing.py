@@ -13,15 +13,15 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from typing import Final, NamedTuple
 
+from kavka_broker.controller.decided_batches import DecidedBatch
 from kavka_broker.controller.image_replacement import become
 from kavka_broker.controller.metadata_batches import read_batch
-from kavka_broker.controller.metadata_loading import check_features, readable
 from kavka_broker.controller.metadata_log import MetadataLog
-from kavka_broker.controller.raft_driver import RunBlocking
+from kavka_broker.controller.metadata_recovery import check_features, readable
+from kavka_broker.controller.ports import Ports
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.metadata.image.replay_steps import Step, steps_of
-from kavka_broker.interfaces import Clock
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.metadata.feature_level_record import FeatureLevelRecord
@@ -38,14 +38,6 @@ TURNS: Final = 3
 
 #: A larger batch is read in a thread: on the loop it would take some milliseconds.
 AT_ONCE_BYTES_MAX: Final = 32 * 1024
-
-
-class DecidedBatch(NamedTuple):
-    """A batch that a leader appends: its bytes, its records, and the steps of replaying them."""
-
-    batch: bytearray
-    records: Sequence[Message]
-    steps: Sequence[Step]
 
 
 class Batch(NamedTuple):
@@ -74,9 +66,8 @@ class Publisher:
         config: BrokerConfig,
         metadata_log: MetadataLog,
         metadata: Metadata,
-        clock: Clock,
+        ports: Ports,
         *,
-        run_blocking: RunBlocking,
         published: Callable[[], None],
         failed: Callable[[Exception], None],
         replayed_bytes: int = 0,
@@ -86,8 +77,8 @@ class Publisher:
         self._config = config
         self._log = metadata_log
         self._metadata = metadata
-        self._clock = clock
-        self._run_blocking = run_blocking
+        self._clock = ports.clock
+        self._run_blocking = ports.run_blocking
         self._published = published
         self._failed = failed
         self._target = metadata.next_offset

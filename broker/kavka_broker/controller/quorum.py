@@ -5,7 +5,7 @@ committed is replayed into `metadata`, batch by batch, and the subscribers are t
 and nowhere else, except on the leader, whose `Controller` decides on an image that runs ahead.
 
     RaftNode (core/raft)   the rules        <-- events, effects -->   RaftDriver   disk, peers, timers
-    Quorum                 the log as metadata: replay, publish, snapshots, who leads
+    MetadataLoader         the log as metadata: replay, publish, snapshots; tells who leads
     Controller             where this node leads: decisions
 
 A snapshot is taken on every node by itself. Where a follower is behind the beginning of the leader's log, it gets the
@@ -13,39 +13,32 @@ leader's snapshot: log and image are replaced, and subscribers are told what is 
 """
 
 import asyncio
-import os
-from collections.abc import Callable, Iterator, Sequence
-from typing import Any, Final, TypedDict, Unpack
+from dataclasses import replace
+from typing import Any, Final
 
 from kavka_broker.controller.damaged_metadata import is_alone
+from kavka_broker.controller.decided_batches import DecidedBatch
 from kavka_broker.controller.identity import Endpoints, identity_of, settings_of
-from kavka_broker.controller.metadata_batches import metadata_batch
-from kavka_broker.controller.metadata_loading import Recovered, bootstrap_records, recover
-from kavka_broker.controller.metadata_log import BATCH_BYTES_MAX, MetadataLog
-from kavka_broker.controller.publishing import DecidedBatch, Publisher, Subscriber
-from kavka_broker.controller.raft_driver import Handle, RaftDriver, RunBlocking
+from kavka_broker.controller.metadata_loader import MetadataLoader, leads
+from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_recovery import Recovered, recover
+from kavka_broker.controller.ports import Ports
+from kavka_broker.controller.publishing import Subscriber
+from kavka_broker.controller.raft_driver import Handle, RaftDriver
 from kavka_broker.controller.snapshot_files import SnapshotId
-from kavka_broker.controller.snapshot_generator import Snapshotter
 from kavka_broker.controller.start_errors import CannotStart
-from kavka_broker.controller.startup_barrier import CatchingUp
 from kavka_broker.core.config.broker import BrokerConfig
-from kavka_broker.core.metadata.image.features import level_in
-from kavka_broker.core.metadata.image.replay_steps import steps_of
-from kavka_broker.core.raft.effects import Effect
 from kavka_broker.core.raft.node import RaftNode
 from kavka_broker.core.raft.settings import Identity
 from kavka_broker.core.raft.voters import Voter
-from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timers
-from kavka_broker.peers import Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.add_raft_voter_request import AddRaftVoterRequest
 from kavka_broker.protocol.messages.begin_quorum_epoch_request import BeginQuorumEpochRequest
 from kavka_broker.protocol.messages.end_quorum_epoch_request import EndQuorumEpochRequest
 from kavka_broker.protocol.messages.fetch_request import FetchRequest
-from kavka_broker.protocol.messages.fetch_response import FetchResponse
 from kavka_broker.protocol.messages.fetch_snapshot_request import FetchSnapshotRequest
 from kavka_broker.protocol.messages.remove_raft_voter_request import RemoveRaftVoterRequest
 from kavka_broker.protocol.messages.update_raft_voter_request import UpdateRaftVoterRequest
@@ -58,87 +51,44 @@ log = get("raft")
 RESIGN_MS_MAX: Final = 1_000
 
 
-class Seams(TypedDict, total=False):
-    """Replacements for what a quorum uses of its process: tests and the simulation give their own."""
-
-    timers: Timers
-    peers: Peers
-    run_blocking: RunBlocking
-    random_bytes: Callable[[int], bytes]
-    crash: Callable[[BaseException], None] | None
-
-
 class Quorum:
     """A node of the quorum. `open` reads the newest snapshot; `start` joins, or leads a quorum of one."""
 
     def __init__(
-        self,
-        config: BrokerConfig,
-        metadata_log: MetadataLog,
-        recovered: Recovered,
-        identity: Identity,
-        clock: Clock,
-        *,
-        timers: Timers | None = None,
-        peers: Peers | None = None,
-        run_blocking: RunBlocking = asyncio.to_thread,
-        random_bytes: Callable[[int], bytes] = os.urandom,
-        crash: Callable[[BaseException], None] | None = None,
+        self, config: BrokerConfig, metadata_log: MetadataLog, recovered: Recovered, identity: Identity, ports: Ports
     ) -> None:
         self.node_id = config.node_id
-        self.metadata = recovered.committed
-        self.leader_listeners: list[Callable[[], None]] = []
-        # Called first at changes of leadership and at commits: the controller of this node, if it has the role.
-        self.on_led: Callable[[int, int], None] = _nothing
-        self.on_lost: Callable[[], None] = _nothing
-        self.on_published: Callable[[], None] = _nothing
-        self.on_failed: Callable[[], None] = _nothing
         self.config = config
         self.log = metadata_log
-        self.clock = clock
-        self.random_bytes = random_bytes
-        self.ahead_at_start = recovered.ahead
-        self._recovered = recovered
+        self.ports = ports
         self.identity = identity
-        self._timers = timers
-        self._peers: Peers = peers or NoPeers()
-        self._run_blocking = run_blocking
-        self._crash = crash or _raise
-        self._node = RaftNode(
+        self.ahead_at_start = recovered.ahead
+        newest = metadata_log.files.newest()
+        #: Only the driver may change its state.
+        self.node = RaftNode(
             identity,
             settings_of(config),
             recovered.state,
             recovered.history,
             metadata_log,
-            self._random,
-            int(clock.monotonic_ms()),
-            high_watermark=0 if (newest := metadata_log.files.newest()) is None else newest.end_offset,
+            ports.random,
+            int(ports.clock.monotonic_ms()),
+            high_watermark=0 if newest is None else newest.end_offset,
         )
-        self._publisher = Publisher(
-            config,
-            metadata_log,
-            self.metadata,
-            clock,
-            run_blocking=run_blocking,
-            published=self._published,
-            failed=self._fail,
-            replayed_bytes=recovered.replayed_bytes,
-        )
-        self.subscribers: list[Subscriber] = self._publisher.subscribers
         self._runner: RaftDriver | None = None
-        self._catching_up = CatchingUp(self.metadata)
-        self.snapshotter = Snapshotter(config, metadata_log, self.metadata, self._publisher, clock, run_blocking)
-        self._was_leader = False
+        self.loader = MetadataLoader(config, metadata_log, recovered, self.node, ports, lambda: self.runner)
+        self.metadata = self.loader.metadata
+        self.subscribers: list[Subscriber] = self.loader.publisher.subscribers
+        self.leader_listeners = self.loader.leader_listeners
 
     @classmethod
     def open(
         cls,
         config: BrokerConfig,
         metadata_log: MetadataLog,
-        clock: Clock,
+        ports: Ports,
         *,
         endpoints: Endpoints | None = None,
-        **seams: Unpack[Seams],
     ) -> "Quorum":
         """Replay the newest snapshot. `endpoints` are this controller's listeners, if not those of the configuration.
 
@@ -153,38 +103,33 @@ class Quorum:
                     f"{config.metadata_log_dir}: node {config.node_id} is the only voter, with another directory than "
                     f"this one; start it on the directory that it had, or format this one again"
                 )
-        return cls(config, metadata_log, recovered, identity, clock, **seams)
+        return cls(config, metadata_log, recovered, identity, ports)
 
     # --- what is known here -------------------------------------------------------------------------------------
 
     @property
     def epoch(self) -> int:
-        return self._node.epoch
+        return self.node.epoch
 
     @property
     def leader_id(self) -> int:
-        return self._node.leader_id
+        return self.node.leader_id
 
     @property
     def is_leader(self) -> bool:
-        return self._node.is_leader and not self.is_failed
+        return self.node.is_leader and not self.is_failed
 
     @property
     def role(self) -> str:
-        return self._node.role
+        return self.node.role
 
     @property
     def high_watermark(self) -> int:
-        return self._node.high_watermark
+        return self.node.high_watermark
 
     @property
     def voters(self) -> tuple[Voter, ...]:
-        return self._node.voters
-
-    @property
-    def node(self) -> RaftNode:
-        """The rules of Raft. Only the runner may change its state."""
-        return self._node
+        return self.node.voters
 
     @property
     def is_failed(self) -> bool:
@@ -206,32 +151,28 @@ class Quorum:
 
     def leader_endpoint(self) -> tuple[str, int] | None:
         """Host and port of the active controller."""
-        return self._node.leader_endpoint
+        return self.node.leader_endpoint
 
     # --- start and stop -----------------------------------------------------------------------------------------
 
     async def start(self) -> None:
         """Join the quorum. Where this node is the only voter, it leads and has written its opening on return."""
-        timers = self._timers or Timers(self.clock, asyncio.get_running_loop())
         self._runner = RaftDriver(
-            self._node,
+            self.node,
             self.log,
-            self,
-            peers=self._peers,
-            clock=self.clock,
-            timers=timers,
-            run_blocking=self._run_blocking,
-            crash=self._failed,
+            self.loader,
+            replace(self.ports, crash=self._failed),
+            timers=self.ports.timers or Timers(self.ports.clock, asyncio.get_running_loop()),
             request_timeout_ms=self.config["controller.quorum.request.timeout.ms"],
             client_id=f"raft-client-{self.node_id}",
         )
-        self._runner.happen(self._node.start)
+        self._runner.happen(self.node.start)
         if self.ahead_at_start is not None:
             await self.caught_up()
 
     async def caught_up(self) -> None:
         """Wait until the image has all records up to the first high watermark heard of. Raises BrokerError."""
-        await self._catching_up.wait(self._note_waiting)
+        await self.loader.barrier.wait(self._note_waiting)
 
     def _note_waiting(self) -> None:
         """Log what this node waits for: usually a majority of the controllers."""
@@ -244,28 +185,28 @@ class Quorum:
             leader=self.leader_id,
             voters=",".join(voters) or "unknown",
             has=self.metadata.next_offset,
-            needs="a leader" if self._catching_up.target is None else self._catching_up.target,
+            needs="a leader" if self.loader.barrier.target is None else self.loader.barrier.target,
         )
 
     async def stop(self) -> None:
         """Leave the quorum. A leader resigns, so that another voter takes over at once."""
-        await self.snapshotter.finish()
-        self._publisher.stop()
+        await self.loader.snapshotter.finish()
+        self.loader.publisher.stop()
         if self._runner is not None:
-            if self._node.is_leader and len(self.voters) > 1:
-                self._runner.happen(self._node.resign)
+            if self.node.is_leader and len(self.voters) > 1:
+                self._runner.happen(self.node.resign)
                 await self._runner.until_idle()
                 await self._runner.sent(RESIGN_MS_MAX)
-            await self.snapshotter.take_at_stop(self._runner)
+            await self.loader.snapshotter.take_at_stop(self._runner)
             await self._runner.stop()
-        self._catching_up.fail(ErrorCode.NOT_CONTROLLER, "this node is shutting down")
+        self.loader.barrier.fail(ErrorCode.NOT_CONTROLLER, "this node is shutting down")
         self.log.close()
 
     def serve(self, request: Message) -> Any:
         """The answer to another node's request about the quorum, or a future of it. Raises BrokerError."""
         if self._runner is None:
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "this node has not joined the quorum yet")
-        node = self._node
+        node = self.node
         handle: Handle
         match request:
             case VoteRequest():
@@ -290,31 +231,18 @@ class Quorum:
 
     # --- writing, where this node leads -------------------------------------------------------------------------
 
-    def batch_of(self, records: Sequence[Message], epoch: int, metadata_version: int, now_ms: int) -> DecidedBatch:
-        """The batch that the leader of `epoch` appends for these records. A thread may call it: it reads no state that
-        changes. Raises BrokerError where the batch is too large.
-        """
-        level = level_in(records, metadata_version)
-        batch = metadata_batch(records, base_offset=0, leader_epoch=epoch, now_ms=now_ms, metadata_version=level)
-        if len(batch) > BATCH_BYTES_MAX:
-            problem = f"the decision has {len(batch)} bytes, {BATCH_BYTES_MAX} fit in a batch; ask in smaller parts"
-            raise BrokerError(ErrorCode.POLICY_VIOLATION, problem)
-        return DecidedBatch(batch, records, steps_of(records))
-
     def append_batch(self, decided: DecidedBatch, epoch: int) -> int:
         """The first offset of a batch, appended as the leader of `epoch`. Raises BrokerError, and appends nothing."""
-        self._check_leads(epoch)
+        if not leads(self.node, epoch):
+            # The rules have left the lead; the controller hears of it once earlier effects are on the disk.
+            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
         offset = self.log.end_offset
         set_base_offset(decided.batch, offset)
-        self.log.append(decided.batch, self.clock.now_ms())
-        self._publisher.wrote(offset, decided)
-        self.runner.happen(self._node.appended)
+        self.log.append(decided.batch, self.ports.clock.now_ms())
+        self.loader.publisher.wrote(offset, decided)
+        self.runner.happen(self.node.appended)
         self.runner.syncs.want()
         return offset
-
-    async def run_blocking(self, work: Callable[[], None]) -> None:
-        """Do long work in a thread, and wait for its end."""
-        await self._run_blocking(work)
 
     @property
     def is_busy(self) -> bool:
@@ -327,107 +255,13 @@ class Quorum:
 
     def step_down(self) -> None:
         """Give up the lead to another voter."""
-        self.runner.happen(self._node.step_down)
-
-    def messages(self, offset: int) -> Iterator[tuple[int, Message]]:
-        """The log's records from `offset` on, committed or not, with their offsets."""
-        return self.log.messages(offset)
-
-    def bootstrap_records(self) -> list[Message]:
-        """The first records of a new cluster, as its directory was formatted."""
-        return bootstrap_records(self.config, self.log.disk)
-
-    def _check_leads(self, epoch: int) -> None:
-        if not self._leads(epoch):
-            # The rules have left the lead; the controller hears of it once earlier effects are on the disk.
-            raise BrokerError(ErrorCode.NOT_CONTROLLER, f"node {self.node_id} leads epoch {epoch} no longer")
-
-    def _leads(self, epoch: int) -> bool:
-        return self._node.is_leader and self._node.epoch == epoch
-
-    # --- what the rules have found ------------------------------------------------------------------------------
-
-    def led(self, epoch: int, start_offset: int) -> None:
-        self._publisher.forget_written()
-        if not self._leads(epoch):
-            return  # the rules have left this epoch's lead again
-        self._was_leader = True
-        self.on_led(epoch, start_offset)
-        self._tell_listeners()
-
-    def followed(self, leader_id: int, epoch: int) -> None:
-        self._publisher.forget_written()
-        if self._was_leader:
-            self._was_leader = False
-            self._publisher.finish()  # requests whose records are committed get their answers
-            self.on_lost()
-        self._tell_listeners()
-
-    def _tell_listeners(self) -> None:
-        for listener in self.leader_listeners:
-            listener()
-
-    def fetched(self, response: FetchResponse) -> None:
-        """Catch up with the first high watermark that a leader names."""
-        if self._catching_up.target is not None or response.error_code:
-            return
-        for topic in response.responses:
-            for partition in topic.partitions:
-                is_told = partition.snapshot_id.end_offset < 0 and partition.diverging_epoch.end_offset < 0
-                if not partition.error_code and is_told and partition.high_watermark >= 0:
-                    self.catch_up_with(partition.high_watermark)
-
-    def catch_up_with(self, offset: int) -> None:
-        """Set the offset to catch up with: records below it were there before this node started."""
-        self._catching_up.aim(offset)
-
-    def committed(self, high_watermark: int) -> None:
-        self._publisher.advance(high_watermark)
-
-    def _published(self) -> None:
-        """Tell the controller and the waiters that the image has moved."""
-        self.on_published()
-        self._catching_up.look()
-        self.snapshotter.take_if_due(self.runner)
+        self.runner.happen(self.node.step_down)
 
     async def snapshot(self) -> SnapshotId | None:
         """Write a snapshot of the committed image. None where it has no new records. Raises OSError and BrokerError."""
-        return await self.snapshotter.take(self.runner)
-
-    async def adopt(self, snapshot: SnapshotId) -> list[Effect]:
-        """Replace log and image by a snapshot downloaded from the leader, or refuse it."""
-        effects = await self.snapshotter.adopt(snapshot, self.runner)
-        self._catching_up.look()
-        return effects
-
-    # --- failure ------------------------------------------------------------------------------------------------
-
-    def _fail(self, error: Exception) -> None:
-        self.runner.fail(error)
+        return await self.loader.snapshotter.take(self.runner)
 
     def _failed(self, error: BaseException) -> None:
-        self.on_failed()
-        self._catching_up.fail(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed")
-        self._crash(error)
-
-    def _random(self, low: int, high: int) -> int:
-        return low + int.from_bytes(self.random_bytes(8), "big") % (high - low + 1)
-
-
-class NoPeers:
-    """Peers of a node that is the only voter: it asks no other node."""
-
-    def to(self, host: str, port: int, *, client_id: str) -> Peer:
-        """Raises Unreachable: a node without a quorum has no way to reach others."""
-        raise Unreachable(f"{host}:{port}: {client_id} has no way to reach others")
-
-    async def probe(self, host: str, port: int, timeout_ms: float) -> bool | None:
-        return None
-
-
-def _nothing(*_: object) -> None:
-    """Do nothing: the listener of a node without a controller."""
-
-
-def _raise(error: BaseException) -> None:
-    raise InvariantViolation(f"the metadata log cannot go on: {error}") from error
+        self.loader.on_failed()
+        self.loader.barrier.fail(ErrorCode.KAFKA_STORAGE_ERROR, "the metadata log has failed")
+        self.ports.crash(error)

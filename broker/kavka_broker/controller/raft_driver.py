@@ -13,7 +13,7 @@ that cannot be done leaves log and rules in disagreement: the process stops, and
 
 import asyncio
 from collections import deque
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Callable, Coroutine
 from dataclasses import dataclass
 from errno import ENOSPC
 from typing import Any, Final, Protocol, TypeVar
@@ -21,6 +21,7 @@ from typing import Any, Final, Protocol, TypeVar
 from kavka_broker.controller.log_sync import LogSync
 from kavka_broker.controller.metadata_batches import control_batch
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.write_retries import Notes, WriteRetries
 from kavka_broker.core.raft.effects import (
     AdoptSnapshot,
@@ -41,10 +42,9 @@ from kavka_broker.core.raft.effects import (
 )
 from kavka_broker.core.raft.log_view import SnapshotId
 from kavka_broker.core.raft.node import RaftNode
-from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.loop.timers import Timer, Timers
-from kavka_broker.peers import Peer, Peers, Unreachable
+from kavka_broker.peers import Peer, Unreachable
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, InvariantViolation
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.add_raft_voter_response import AddRaftVoterResponse
@@ -62,7 +62,6 @@ from kavka_broker.protocol.messages.vote_response import VoteResponse
 log = get("raft")
 
 R = TypeVar("R", bound=Message)
-RunBlocking = Callable[[Callable[[], None]], Awaitable[None]]
 Event = Callable[[int], list[Effect]]
 Handle = Callable[[Any, int], tuple[Message | Later, list[Effect]]]
 
@@ -120,12 +119,9 @@ class RaftDriver:
         node: RaftNode,
         metadata_log: MetadataLog,
         host: Host,
+        ports: Ports,
         *,
-        peers: Peers,
-        clock: Clock,
         timers: Timers,
-        run_blocking: RunBlocking,
-        crash: Callable[[BaseException], None],
         request_timeout_ms: int,
         client_id: str,
     ) -> None:
@@ -134,15 +130,15 @@ class RaftDriver:
         self._notes = Notes(lambda: self.now_ms)
         self.retries = WriteRetries(self._notes)
         self.syncs = LogSync(
-            metadata_log, run_blocking, lambda: self.happen(node.flushed), self.fail, lambda: self.is_failed
+            metadata_log, ports.run_blocking, lambda: self.happen(node.flushed), self.fail, lambda: self.is_failed
         )
         self._log = metadata_log
         self._host = host
-        self._peers = peers
-        self.clock = clock
+        self._peers = ports.peers
+        self.clock = ports.clock
         self._timers = timers
-        self._run_blocking = run_blocking
-        self._crash = crash
+        self._run_blocking = ports.run_blocking
+        self._crash = ports.crash
         self._request_timeout_ms = request_timeout_ms
         self._client_id = client_id
         self._events: deque[Event] = deque()

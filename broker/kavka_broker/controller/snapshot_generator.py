@@ -10,16 +10,16 @@ from collections.abc import Awaitable
 from typing import Final
 
 from kavka_broker.controller.image_replacement import image_of
-from kavka_broker.controller.metadata_loading import history_of, quorum_control
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.metadata_recovery import history_of, quorum_control
 from kavka_broker.controller.metadata_retention import retain
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.publishing import Publisher
-from kavka_broker.controller.raft_driver import RaftDriver, RunBlocking
+from kavka_broker.controller.raft_driver import RaftDriver
 from kavka_broker.controller.snapshot_files import SnapshotId, build
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.metadata import Metadata
 from kavka_broker.core.raft.effects import Effect
-from kavka_broker.interfaces import Clock
 from kavka_broker.logs import get
 from kavka_broker.protocol.errors import BrokerError, ProtocolViolation
 from kavka_broker.protocol.message import Message
@@ -41,17 +41,16 @@ class Snapshotter:
         metadata_log: MetadataLog,
         metadata: Metadata,
         publisher: Publisher,
-        clock: Clock,
-        run_blocking: RunBlocking,
+        ports: Ports,
     ) -> None:
         self._config = config
         self._log = metadata_log
         self._metadata = metadata
         self._publisher = publisher
-        self._clock = clock
-        self._run_blocking = run_blocking
+        self._clock = ports.clock
+        self._run_blocking = ports.run_blocking
         self._task: asyncio.Task[None] | None = None
-        self._taken_ms = clock.now_ms()
+        self._taken_ms = ports.clock.now_ms()
         self.history_bytes_max = HISTORY_BYTES_MAX
 
     def take_if_due(self, runner: RaftDriver) -> None:

@@ -14,6 +14,7 @@ import asyncio
 from collections.abc import Awaitable, Callable, Mapping
 
 from kavka_broker.controller.metadata_log_opener import open_metadata_log
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.controller.voter_amnesia import check_memory
@@ -205,12 +206,8 @@ class Server:
         return Quorum.open(
             self.config,
             open_metadata_log(world.disk, self.config, now_ms=clock.now_ms()),
-            clock,
+            Ports(clock, self._timers, peers, random_bytes=world.random_bytes, crash=self._crash),
             endpoints=[(address.name, address.host, address.port) for address in self.controllers],
-            timers=self._timers,
-            peers=peers,
-            random_bytes=world.random_bytes,
-            crash=self._crash,
         )
 
     async def _join_quorum(self, node: Node, quorum: Quorum) -> None:

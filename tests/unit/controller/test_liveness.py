@@ -85,7 +85,7 @@ def test_a_snapshot_waits_for_the_sync_of_the_log() -> None:
             creating = asyncio.create_task(create(controller, "t"))
             await until(lambda: machine.is_waiting)
             assert log.synced_offset < log.end_offset
-            controller.quorum.committed(log.end_offset)
+            controller.quorum.loader.committed(log.end_offset)
             await turns()
             writing = asyncio.create_task(controller.snapshot())
             await turns()

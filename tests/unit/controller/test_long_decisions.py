@@ -11,6 +11,7 @@ from kavka_broker.controller import publishing
 from kavka_broker.controller.controller import Controller
 from kavka_broker.controller.metadata_batches import metadata_batch
 from kavka_broker.controller.metadata_log import MetadataLog
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.start_errors import CannotStart
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide.topics import Created, CreateTopic, Defaults, create_topics, delete_topic
@@ -243,8 +244,7 @@ async def published(log: DamagedLog | ShortLog) -> tuple[Metadata, list[Exceptio
         machine.config,
         cast(MetadataLog, log),
         metadata,
-        machine.clock,
-        run_blocking=machine.run_blocking,
+        Ports(machine.clock, run_blocking=machine.run_blocking),
         published=lambda: None,
         failed=failures.append,
     )

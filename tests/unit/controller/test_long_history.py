@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 
 import pytest
 
+from kavka_broker.controller.metadata_log import MetadataLog
 from kavka_broker.controller.metadata_log_opener import open_metadata_log
-from kavka_broker.controller.quorum import Quorum
 from kavka_broker.controller.snapshot_files import GENESIS
 from kavka_broker.core.decision import Decision
 from kavka_broker.protocol.message import Message
@@ -42,9 +42,11 @@ def test_a_leader_with_a_long_history_replays_it_once_and_then_leads(monkeypatch
     """The image ahead is copied from the published one: replaying the history at once would hold the loop."""
     replayed: list[int] = []
 
-    def messages(quorum: Quorum, offset: int) -> Iterator[tuple[int, Message]]:
-        replayed.append(quorum.log_end_offset - offset)
-        return quorum.log.messages(offset)
+    read = MetadataLog.messages
+
+    def messages(log: MetadataLog, offset: int) -> Iterator[tuple[int, Message]]:
+        replayed.append(log.end_offset - offset)
+        return read(log, offset)
 
     async def scenario(cluster: Quorums) -> None:
         leader = await cluster.leader()
@@ -63,7 +65,7 @@ def test_a_leader_with_a_long_history_replays_it_once_and_then_leads(monkeypatch
         assert len(leader.topics) == 2 * HISTORY + 1
         assert max(replayed, default=0) < HISTORY
 
-    monkeypatch.setattr(Quorum, "messages", messages)
+    monkeypatch.setattr(MetadataLog, "messages", messages)
     Quorums.play(scenario, set_up=replaying(HISTORY))
 
 

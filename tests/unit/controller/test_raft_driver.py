@@ -8,6 +8,7 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.controller.ports import Ports
 from kavka_broker.controller.raft_driver import RaftDriver
 from kavka_broker.core.raft.effects import Effect, NodeAddress, Persist, Send
 from kavka_broker.core.raft.quorum_state import QuorumState
@@ -78,11 +79,8 @@ class Scene:
             rules,
             anything,
             anything,
-            peers=peers,
-            clock=clock,
+            Ports(clock, peers=peers, run_blocking=self.write, crash=self.crashes.append),
             timers=Timers(clock, asyncio.get_running_loop()),
-            run_blocking=self.write,
-            crash=self.crashes.append,
             request_timeout_ms=1_000,
             client_id="t",
         )

@@ -1,4 +1,4 @@
-"""What a node knows when it starts: the newest snapshot, and who votes as the log behind it says.
+"""Reads what a node knows when it starts: the newest snapshot, and who votes as the log behind it says.
 
 And what a controller writes when it begins to lead: the end of a transaction that a crash cut short, the records of a
 new cluster, and its own registration.
