@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 from kavka_broker.core.fair_queueing import FairQueue, Flow
 
-__all__ = ["Turn", "give_turn", "join_in_turn", "wait_for_turn"]
+__all__ = ["Turn", "give_turn", "join_in_turn"]
 
 Turn = asyncio.Future[None]
 
@@ -19,14 +19,14 @@ async def join_in_turn(
     flow = queue.join(*name)
     if waits:
         try:
-            await wait_for_turn(queue, flow, give_back)
+            await _wait_for_turn(queue, flow, give_back)
         except BaseException:
             queue.leave(flow)
             raise
     return flow
 
 
-async def wait_for_turn(queue: FairQueue[Turn], flow: Flow[Turn], give_back: Callable[[], None]) -> None:
+async def _wait_for_turn(queue: FairQueue[Turn], flow: Flow[Turn], give_back: Callable[[], None]) -> None:
     """Wait until `give_turn` gives the flow a turn. `give_back` is called for a turn that was given and is not used."""
     turn = asyncio.get_running_loop().create_future()
     queue.wait(flow, turn)

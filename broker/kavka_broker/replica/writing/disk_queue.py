@@ -8,7 +8,7 @@ import asyncio
 from typing import Final
 
 from kavka_broker.core.fair_queueing import FairQueue
-from kavka_broker.loop.fair_turns import Turn, give_turn, wait_for_turn
+from kavka_broker.loop.fair_turns import Turn, give_turn, join_in_turn
 from kavka_broker.loop.slices import Slices
 from kavka_broker.storage.disk import Disk
 from kavka_broker.storage.writeback_throttling import STRAINED_LOOK_SECONDS
@@ -29,14 +29,12 @@ class DiskQueue:
         """Return in the client's turn, when a batch of so many bytes may be written, or strain lasts."""
         if _may_write(disk) and not self.waiting:
             return
-        flow = self.waiting.join(*self._slices.time.queue_name)
         if self._watch is None:
-            self._watch = asyncio.create_task(self._let_on(disk))
-        try:
-            await wait_for_turn(self.waiting, flow, _give_nothing_back)
-            self.waiting.charge(flow, size_bytes * BYTE_NS)
-        finally:
-            self.waiting.leave(flow)
+            self._watch = asyncio.create_task(self._let_on(disk))  # its first step comes once this batch waits
+        name = self._slices.time.queue_name
+        flow = await join_in_turn(self.waiting, name, waits=True, give_back=_give_nothing_back)
+        self.waiting.charge(flow, size_bytes * BYTE_NS)
+        self.waiting.leave(flow)
 
     async def _let_on(self, disk: Disk) -> None:
         """Let one batch after the other go on; each is written before the next one is let."""
