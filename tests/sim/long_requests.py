@@ -99,6 +99,10 @@ class LongRequests(Workload):
         self._clients = [self.as_client(Long, f"long{number}") for number in range(3)]
         if "crowds" in self.shape.workloads:  # whose brokers take fewer connections than these need
             return ()
+        for node in self.simulation.nodes:
+            node.on_serving.append(tighten)
+            if node.is_serving:
+                tighten(node)
         self.simulation.looking.append(self.after_step)
         return self._clients
 
@@ -107,7 +111,6 @@ class LongRequests(Workload):
         if not node.is_serving:
             return
         answers, decoded = node.broker.answers, node.broker.decoded_requests
-        answers.bounds, decoded.bytes_max = TIGHT, DECODED_BYTES_MAX
         if answers.waiting_count and not answers.is_full:
             self.simulation.fail(f"waits-beside-room: {node.host}: {answers.waiting_count} wait for a place")
         if decoded.waiting_count and decoded.used_bytes < decoded.bytes_max:
@@ -129,6 +132,11 @@ class LongRequests(Workload):
             long_questions_left=sum(client.left for client in self._clients),
         )
         return []
+
+
+def tighten(node: Node) -> None:
+    """Leave the broker little room for long requests and their answers."""
+    node.broker.answers.bounds, node.broker.decoded_requests.bytes_max = TIGHT, DECODED_BYTES_MAX
 
 
 def counted(node: Node) -> str:

@@ -198,6 +198,7 @@ class Node:
         self.server: Server | None = None
         # Told of every new process, before anything of it runs.
         self.on_start: list[Callable[[Node], None]] = []
+        self.on_serving: list[Callable[[Node], None]] = []  # once it has started
         self.on_power_loss: list[Callable[[Node], None]] = []
         self.on_end: list[Callable[[Node], None]] = []  # killed, or without power: before anything of it is gone
         self._failed = failed
@@ -332,6 +333,8 @@ class Node:
         self.server = server
         try:
             await server.start()
+            for tell in self.on_serving:
+                tell(self)
         except (StartError, OSError, BrokerError) as problem:
             self.events.say(process.name, f"did not start: {problem}", "ERROR")
             if self.has_one_bad_directory and isinstance(problem.__cause__ or problem, OSError | UnusableDirectory):
