@@ -180,16 +180,21 @@ class LivePlaces:
         authorization, address = request.headers.get("Authorization", ""), request.remote or ""
         await self.door.check(authorization, address, place.cluster, SUBRESOURCES[place.view])
 
-    async def _check_topic(self, request: web.Request, place: LivePlace, topic: str) -> None:
-        """Raise RefusedError unless the visitor may see records of a topic."""
+    async def _question(self, request: web.Request, place: LivePlace) -> Document:
+        """The question about records of a topic, once it is certain that its visitor may see the place.
+
+        Raises RefusedError unless the visitor may see it, and BadQueryError.
+        """
         await self.check(request, place)
-        if topic.startswith(INTERNAL_PREFIX):
+        fields = {name: request.query[name] for name in FIELDS if name in request.query}
+        if query_of(fields).topic.startswith(INTERNAL_PREFIX):
             authorization, address = request.headers.get("Authorization", ""), request.remote or ""
             for subresource in INTERNAL_RIGHTS:
                 try:
                     await self.door.check(authorization, address, place.cluster, subresource)
                 except RefusedError as error:
                     raise RefusedError(error.status, f"{INTERNAL}: {error}") from error
+        return fields
 
     async def close(self) -> None:
         """Look no more."""
@@ -235,15 +240,12 @@ class LivePlaces:
         """
         place = live_place(request, RECORDS)
         assert place is not None, "it is one"
-        await self.check(request, place)
-        fields = {name: request.query[name] for name in FIELDS if name in request.query}
-        topic = query_of(fields).topic
-        await self._check_topic(request, place, topic)
+        await self._question(request, place)
         visitor = _visitor(request)
         with self.questions.turn(visitor):
             give_back = await self._places.take(visitor)
             try:
-                await self._check_topic(request, place, topic)  # again: others may have taken minutes
+                fields = await self._question(request, place)  # rights again: others may have taken minutes
                 view = reached(self.view_of, place.cluster)
                 found = await self.read(view.bootstrap, view.security, fields)
             finally:
