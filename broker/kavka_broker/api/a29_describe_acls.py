@@ -11,8 +11,8 @@ Versions: flexible from 2.
 import asyncio
 from typing import Final
 
+from kavka_broker.core.authorization.access_rules import Rule, RuleFilter
 from kavka_broker.core.authorization.acl_types import Operation, PatternType, Permission, ResourceType
-from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.loop.slices import Cost, Work
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsFilter

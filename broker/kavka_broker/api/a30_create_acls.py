@@ -9,7 +9,7 @@ Versions: flexible from 2.
 """
 
 from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER
-from kavka_broker.core.authorization.rules import Rule
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.metadata.decide.acls import create
 from kavka_broker.protocol.errors import BrokerError, ErrorCode, ProtocolViolation
 from kavka_broker.protocol.messages.create_acls_request import AclCreation, CreateAclsRequest

@@ -8,7 +8,7 @@ Versions: flexible from 2.
 """
 
 from kavka_broker.api.a29_describe_acls import NO_AUTHORIZER, filter_of
-from kavka_broker.core.authorization.rules import Rule
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.metadata.decide.acls import delete, exact
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.delete_acls_request import DeleteAclsRequest

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Final
 
 from kavka_broker.core.authentication.distinguished_names import DerError, distinguished_name, subject_of
-from kavka_broker.core.authentication.subjects import Rule, user_of
+from kavka_broker.core.authentication.principal_mapping import Rule, user_of
 from kavka_broker.core.authentication.tls import TlsSettings
 from kavka_broker.core.client_names import ANONYMOUS
 from kavka_broker.core.config.definition import Secret

@@ -5,8 +5,8 @@ Until the node has caught up with its cluster the rules may be those of yesterda
 
 from collections.abc import Sequence
 
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.authorization.rules import Rule
 from kavka_broker.core.authorization.settings import settings_of
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.metadata.image.acls import Acls, rule_of

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from kavka_broker.controller.metadata_recovery import recover
 from kavka_broker.controller.metadata_log_opener import open_metadata_log
+from kavka_broker.controller.metadata_recovery import recover
 from kavka_broker.core.config.broker import BrokerConfig
 from kavka_broker.core.config.properties import parse_properties
 from kavka_broker.core.metadata.image.metadata import Metadata

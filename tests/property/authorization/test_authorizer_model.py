@@ -6,9 +6,9 @@ from ipaddress import ip_address, ip_network
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.authorization.acl_types import EVERYBODY, Operation, PatternType, Permission, ResourceType
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.authorization.rules import Rule
 
 TOPIC, GROUP = ResourceType.TOPIC, ResourceType.GROUP
 NAMES = ("a", "ab", "abc", "b", "hardcode")

@@ -14,10 +14,10 @@ from typing import Final
 from kavka_broker.core.authentication.distinguished_names import DerError, distinguished_name, subject_of
 from kavka_broker.core.authentication.login import plain_user
 from kavka_broker.core.authentication.oauthbearer import Exchange as TokenExchange
+from kavka_broker.core.authentication.principal_mapping import parse_rules, user_of
 from kavka_broker.core.authentication.scram import SHA_256, Exchange
 from kavka_broker.core.authentication.scram_client import Client, LoginError
 from kavka_broker.core.authentication.signing_keys import KeySetError, parse_keys
-from kavka_broker.core.authentication.subjects import parse_rules, user_of
 from kavka_broker.core.authentication.token_claims import TokenError, TokenJudge, TokenSettings
 from kavka_broker.core.regular_expressions import Pattern, PatternError
 from kavka_broker.core.telemetry.otlp import decode, with_attributes

@@ -5,7 +5,7 @@ from hypothesis import strategies as st
 from hypothesis.stateful import Bundle, RuleBasedStateMachine, consumes, invariant, multiple, rule
 
 from kavka_broker.controller.snapshot_files import build, read
-from kavka_broker.core.authorization.rules import Rule, RuleFilter
+from kavka_broker.core.authorization.access_rules import Rule, RuleFilter
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.decide import acls, credentials
 from kavka_broker.core.metadata.decide.configs import Change, Operation, alter_configs

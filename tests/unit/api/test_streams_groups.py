@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from kavka_broker.api.a89_streams_group_describe import description_of
-from kavka_broker.core.authorization.rules import Rule
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.core.metadata.decide.acls import create
 from kavka_broker.core.metadata.decide.features import UpdateFeature, update_features

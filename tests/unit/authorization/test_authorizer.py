@@ -4,12 +4,12 @@ from sys import getsizeof
 
 import pytest
 
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.authorization.acl_types import Operation, PatternType, Permission, ResourceType
 from kavka_broker.core.authorization.authorizer import Authorizer
 from kavka_broker.core.authorization.decision_cache import DECISIONS_BYTES_MAX, DecisionCache
 from kavka_broker.core.authorization.hosts import plain_address
 from kavka_broker.core.authorization.index import OfType
-from kavka_broker.core.authorization.rules import Rule
 
 TOPIC = ResourceType.TOPIC
 LITERAL, PREFIXED = PatternType.LITERAL, PatternType.PREFIXED

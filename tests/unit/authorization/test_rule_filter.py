@@ -2,8 +2,8 @@
 
 import pytest
 
+from kavka_broker.core.authorization.access_rules import Rule, RuleFilter
 from kavka_broker.core.authorization.acl_types import Operation, PatternType, Permission, ResourceType
-from kavka_broker.core.authorization.rules import Rule, RuleFilter
 
 EXACT = Rule(ResourceType.TOPIC, "orders", PatternType.LITERAL, "User:a", "*", Operation.READ, Permission.ALLOW)
 PREFIX = EXACT._replace(resource_name="ord", pattern_type=PatternType.PREFIXED)

@@ -10,9 +10,9 @@ from typing import Any
 
 import pytest
 
+from kavka_broker.core.authorization.access_rules import Rule, RuleFilter
 from kavka_broker.core.authorization.acl_types import Operation
 from kavka_broker.core.authorization.authorizer import Authorizer
-from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.authorization.settings import STANDARD
 from kavka_broker.core.consumer_group.settings import SUBSCRIBED_TOPICS_MAX
 from kavka_broker.core.metadata.decide.acls import create, delete

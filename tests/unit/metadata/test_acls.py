@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from kavka_broker.controller.image_replacement import become, image_of
-from kavka_broker.core.authorization.rules import Rule, RuleFilter
+from kavka_broker.core.authorization.access_rules import Rule, RuleFilter
 from kavka_broker.core.metadata.decide.acls import create, delete
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.core.metadata.image.metadata import Metadata

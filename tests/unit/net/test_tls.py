@@ -5,7 +5,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from kavka_broker.core.authentication.subjects import parse_rules
+from kavka_broker.core.authentication.principal_mapping import parse_rules
 from kavka_broker.net.tls import USER_CHARACTERS_MAX, Tls
 from tests.support.subjects import certificate, subject, text
 

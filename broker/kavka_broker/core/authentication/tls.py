@@ -7,7 +7,7 @@ reads no keystores of Java's. Each key may be set for one listener, with `listen
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from kavka_broker.core.authentication.subjects import Rule, RuleError, parse_rules
+from kavka_broker.core.authentication.principal_mapping import Rule, RuleError, parse_rules
 from kavka_broker.core.config.broker import KEYS, OF_A_LISTENER, BrokerConfig
 from kavka_broker.core.config.definition import ConfigError, Secret
 from kavka_broker.core.config.listeners import Listener

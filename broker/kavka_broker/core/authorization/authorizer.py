@@ -14,10 +14,10 @@ Decisions are remembered until a rule changes (`decision_cache`); they are no pa
 from collections.abc import Iterable
 from typing import Final
 
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.authorization.acl_types import SUPPORTED, WILDCARD, Operation, PatternType, ResourceType
 from kavka_broker.core.authorization.decision_cache import DecisionCache, Key
 from kavka_broker.core.authorization.index import Index
-from kavka_broker.core.authorization.rules import Rule
 
 ANY_NAME: Final = "hardcode"
 """The name by which Kafka asks whether a principal may do something with every resource of a type."""

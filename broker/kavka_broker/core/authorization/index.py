@@ -11,9 +11,9 @@ from collections import Counter
 from collections.abc import Iterator
 from typing import Final, NamedTuple
 
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.core.authorization.acl_types import EVERYBODY, WILDCARD, PatternType, Permission
 from kavka_broker.core.authorization.hosts import Numbered, network, parsed, plain_address
-from kavka_broker.core.authorization.rules import Rule
 
 
 class Said(NamedTuple):

@@ -7,9 +7,9 @@ every other text is taken for a host, as Kafka takes it.
 from collections.abc import Iterable, Sequence
 from typing import Final
 
+from kavka_broker.core.authorization.access_rules import Rule, RuleFilter
 from kavka_broker.core.authorization.acl_types import CLUSTER_NAME, Operation, PatternType, Permission, ResourceType
 from kavka_broker.core.authorization.hosts import network
-from kavka_broker.core.authorization.rules import Rule, RuleFilter
 from kavka_broker.core.decision import Decision
 from kavka_broker.core.metadata.image.acls import Acls
 from kavka_broker.protocol.errors import BrokerError, ErrorCode

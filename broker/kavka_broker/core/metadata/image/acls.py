@@ -3,7 +3,7 @@
 from collections.abc import Iterator, Mapping
 from types import MappingProxyType
 
-from kavka_broker.core.authorization.rules import Rule
+from kavka_broker.core.authorization.access_rules import Rule
 from kavka_broker.protocol.messages.metadata.access_control_entry_record import AccessControlEntryRecord
 from kavka_broker.protocol.messages.metadata.remove_access_control_entry_record import (
     RemoveAccessControlEntryRecord,

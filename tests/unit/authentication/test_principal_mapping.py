@@ -2,7 +2,7 @@
 
 import pytest
 
-from kavka_broker.core.authentication.subjects import RuleError, parse_rules, user_of
+from kavka_broker.core.authentication.principal_mapping import RuleError, parse_rules, user_of
 
 NAME = "CN=Alice.B,O=Streams,C=DE"
 
