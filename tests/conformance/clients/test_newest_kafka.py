@@ -1,11 +1,14 @@
 """What is new in the newest Apache Kafka, as its broker answers it, and as its tools meet it."""
 
+import subprocess
 import time
 from collections.abc import Iterator
 from itertools import product
+from pathlib import Path
 from typing import Any, Final
 
 import pytest
+from confluent_kafka import Producer
 
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
@@ -37,8 +40,10 @@ from kavka_broker.protocol.messages.txn_offset_commit_request import (
 from kavka_broker.protocol.messages.txn_offset_commit_response import TxnOffsetCommitResponse
 from tests.support.asking import ask
 from tests.support.both import Both, running_both
-from tests.support.servers import CLUSTER_ID, Server
+from tests.support.servers import CLUSTER_ID, Server, free_port, start_kavka
 from tools.compat_table import CONTROLLER, kafka_ranges
+from tools.kafka_jars import newer_class_path
+from tools.kafka_jvm import java
 
 pytestmark = [pytest.mark.java, pytest.mark.slow]
 
@@ -49,6 +54,8 @@ AGAIN: Final = (
 )  # fmt: skip
 ANOTHER: Final = "b3RoZXItY2x1c3Rlci1pZA"
 NODE: Final = 1
+RECORD: Final = "of the other cluster"
+REFUSED_MS: Final = 8_000  # for a consumer that is to find nothing; one that may read takes two seconds
 GROUPS, TRANSACTIONS = 0, 1  # the types of coordinators
 GENERATION: Final = 3
 MEMBER: Final = "a-member"
@@ -111,6 +118,52 @@ def controller_of(server: Server) -> tuple[str, int]:
     lines = (server.directory / "server.properties").read_text().splitlines()
     (listeners,) = [line.partition("=")[2] for line in lines if line.startswith("listeners=")]
     return "127.0.0.1", int(listeners.rpartition(":")[2])
+
+
+@pytest.fixture(scope="module")
+def mistaken(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
+    """A broker that advertises the address of another cluster, which has a record in a topic of the same name."""
+    directory = tmp_path_factory.mktemp("mistaken")
+    other = start_kavka(directory / "other", formatting=("--cluster-id", ANOTHER))
+    port, controller = free_port(), free_port()
+    listeners = f"PLAINTEXT://127.0.0.1:{port},CONTROLLER://127.0.0.1:{controller}"
+    settings = {
+        "controller.quorum.bootstrap.servers": f"127.0.0.1:{controller}",
+        "listeners": listeners,
+        "advertised.listeners": f"PLAINTEXT://{other.bootstrap}",
+    }
+    try:
+        own = start_kavka(directory / "own", settings)
+        try:
+            for server in (own, other):
+                ask(server.address, CreateTopicsRequest([CreatableTopic("t", 1, 1)]), CreateTopicsResponse)
+            producer = Producer({"bootstrap.servers": other.bootstrap})
+            producer.produce("t", RECORD)
+            assert producer.flush(SECONDS_MAX) == 0
+            yield own
+        finally:
+            own.kill()
+    finally:
+        other.kill()
+
+
+@pytest.mark.parametrize(
+    ("setting", "taken", "wait_ms"),
+    [("", 0, REFUSED_MS), ("metadata.cluster.check.enable=false\n", 1, SECONDS_MAX * 1000)],
+    ids=["default", "off"],
+)
+def test_a_client_takes_no_record_of_another_cluster(
+    mistaken: Server, tmp_path: Path, setting: str, taken: int, wait_ms: float
+) -> None:
+    """KIP-1242: by default it leaves a broker that says it is of another cluster; without the check it reads there."""
+    settings = tmp_path / "client.properties"
+    settings.write_text(setting)
+    words = ["--bootstrap-server", mistaken.bootstrap, "--topic", "t", "--partition", "0", "--offset", "earliest"]
+    words += ["--max-messages", "1", "--timeout-ms", f"{wait_ms:.0f}", "--command-config", str(settings)]
+    tool = [*java("256M"), "-cp", newer_class_path(), "org.apache.kafka.tools.consumer.ConsoleConsumer"]
+    ran = subprocess.run([*tool, *words], capture_output=True, text=True, timeout=2 * SECONDS_MAX, check=False)
+    assert f"Processed a total of {taken} messages" in ran.stderr
+    assert (RECORD in ran.stdout) is bool(taken)
 
 
 # --- groups ---------------------------------------------------------------------------------------------------------
