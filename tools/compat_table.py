@@ -47,10 +47,14 @@ NOTES = """\
 ## Notes
 
 - Apache Kafka 4.4.0 has, and Kavka has not: the two keys without a version here, StreamsGroupHeartbeat and
-  StreamsGroupDescribe 1 with descriptions of topologies, metadata.version 4.4, share.version 2, and
-  max.decompressed.message.bytes, which is INVALID_CONFIG. Its clients and tools ask for what both sides have: its
-  consumers of either protocol, its share consumer, Kafka Streams with group.protocol=streams and its commands for
-  groups have been seen to work. What the other notes say of no release is so in Apache Kafka 4.3.1.
+  StreamsGroupDescribe 1 with descriptions of topologies, metadata.version 4.4 and share.version 2. Its clients and
+  tools ask for what both sides have: its consumers of either protocol, its share consumer, Kafka Streams with
+  group.protocol=streams and its commands for groups have been seen to work. What the other notes say of no release is
+  so in Apache Kafka 4.3.1.
+- Of the configs that 4.4 adds, max.decompressed.message.bytes is served. Records that are larger than it and stored
+  already are found by time and compacted; in Apache Kafka both fail. The other new ones (dead letters, offloaded
+  assignors, warm-up replicas, lag of copies to remote storage, audience and issuer of OAUTHBEARER) are unknown here:
+  INVALID_CONFIG for a topic, without effect in a broker's file.
 - Produce: version 0 to 2 are advertised and refused, as in Apache Kafka (KAFKA-18659: librdkafka turns compression off
   when they are missing).
 - ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511. From

@@ -28,9 +28,10 @@ from kavka_broker.protocol.records.batch import (
     set_log_append_time,
     set_max_timestamp,
 )
-from kavka_broker.protocol.records.batch_validation import UNBOUNDED, TooLong, time_span
+from kavka_broker.protocol.records.batch_validation import TooLong, time_span
 from kavka_broker.protocol.records.compression import DECOMPRESSED_BYTES_MAX, Compression, TooLarge
 from kavka_broker.protocol.records.packing import packer
+from kavka_broker.protocol.records.scan import UNBOUNDED
 from kavka_broker.protocol.records.unpacking import unpack
 from kavka_broker.storage.record_check import check_records, check_times, steps_on_loop
 

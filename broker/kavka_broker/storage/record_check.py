@@ -5,14 +5,15 @@ compacted topic whether it has a key. The header is a producer's word only. A ba
 would stop every reader there, and a largest timestamp that is too small would hide records from searches by time.
 """
 
+from collections.abc import Iterator
 from typing import Final
 
 from kavka_broker.core.config.topic import LONG_MAX, LogConfig
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import HEADER_BYTES, NO_TIMESTAMP, BatchHeader
-from kavka_broker.protocol.records.batch_validation import UNBOUNDED, Misnumbered, TooLong, time_span
+from kavka_broker.protocol.records.batch_validation import Misnumbered, TooLong, time_span
 from kavka_broker.protocol.records.compression import DECOMPRESSED_BYTES_MAX, Compression, TooLarge, decompress
-from kavka_broker.protocol.records.scan import scan
+from kavka_broker.protocol.records.scan import UNBOUNDED, RecordTooLarge, Seen, scan
 
 #: Records that are walked over on the loop: two or three milliseconds.
 WALKED_ON_LOOP_MAX: Final = 4000
@@ -57,6 +58,10 @@ def check_records(
     if data is None:
         return _check_each(batch, header, config, now_ms, bytes_max, is_numbered=True)
     is_packed = header.codec != Compression.NONE
+    if is_packed and len(data) > config.max_decompressed_message_bytes:
+        if header.records_count > steps_max:
+            raise TooLong
+        return _check_each(batch, header, config, now_ms, bytes_max, is_numbered=True)
     try:
         earliest, latest = time_span(data, header.records_count, steps_max, is_numbered=is_packed)
     except Misnumbered:
@@ -96,7 +101,7 @@ def _check_each(
 ) -> int:
     """As `check_records`, one record after the other: which of them are unfit. Raises BrokerError."""
     index, max_timestamp_ms, untimely, keyless, misnumbered = 0, NO_TIMESTAMP, _Named(), _Named(), _Named()
-    for seen in scan(header, batch, bytes_max):
+    for seen in _scanned(batch, header, config, bytes_max):
         for offset, timestamp_ms, has_key in seen:
             if is_numbered and offset != header.base_offset + index:
                 misnumbered.add(index, f"has the offset delta {offset - header.base_offset}")
@@ -117,6 +122,17 @@ def _check_each(
     if misnumbered.first:
         raise _invalid(*misnumbered.first[0])
     return max_timestamp_ms
+
+
+def _scanned(batch: memoryview, header: BatchHeader, config: LogConfig, bytes_max: int) -> Iterator[list[Seen]]:
+    """The records by their pieces. Raises BrokerError at one that unpacks to more than the topic takes."""
+    is_packed = header.codec != Compression.NONE
+    record_bytes_max = config.max_decompressed_message_bytes if is_packed else UNBOUNDED
+    try:
+        yield from scan(header, batch, bytes_max, record_bytes_max)
+    except RecordTooLarge as problem:
+        bound = f"max.decompressed.message.bytes is {record_bytes_max}"
+        raise BrokerError(ErrorCode.INVALID_RECORD, f"{problem}, {bound}") from None
 
 
 def _invalid(index: int, problem: str) -> RecordsRefused:

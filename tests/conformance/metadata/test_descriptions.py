@@ -34,6 +34,7 @@ SETTINGS = {
 #: log.retention.hours once log.retention.ms is altered: it shows the default as the value, and the file as its source.
 OWN = (
     {"listeners", "controller.quorum.bootstrap.servers", "log.dirs", "log.retention.hours"}
+    | {"max.decompressed.message.bytes"}  # of a newer release: tests/conformance/clients/test_largest_records.py
     | KAVKA_KEYS.keys()
     | RATE_KEYS
 )

@@ -1,9 +1,12 @@
 """What a leader takes, what it refuses and with which code, and what it writes."""
 
+import tracemalloc
+from typing import Any
+
 import pytest
 
 from kavka_broker.core.config.topic import LogConfig
-from kavka_broker.protocol.errors import ErrorCode
+from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.records.batch import (
     LOG_APPEND_TIME_BIT,
     NO_TIMESTAMP,
@@ -15,7 +18,9 @@ from kavka_broker.protocol.records.batch import (
 )
 from kavka_broker.protocol.records.compression import Compression
 from kavka_broker.protocol.records.record import Record, build_batch, read_records
+from kavka_broker.storage.batch_check import NotOnLoop, prepare_in_thread
 from kavka_broker.storage.log import Log, Origin
+from kavka_broker.storage.record_check import WALKED_ON_LOOP_MAX
 from tests.unit.storage.support import NOW_MS, append, config, everything, found_at, headers, open_log, refusal, values
 
 LARGE = LogConfig()
@@ -88,6 +93,51 @@ def test_a_batch_above_max_message_bytes_is_refused() -> None:
     assert refusal(open_log(config=config(max_message_bytes=size - 1)), batch) == ErrorCode.MESSAGE_TOO_LARGE
     assert refusal(open_log(config=config(internal_segment_bytes=size)), batch) == ErrorCode.NONE
     assert refusal(open_log(config=config(internal_segment_bytes=size - 1)), batch) == ErrorCode.RECORD_LIST_TOO_LARGE
+
+
+CODECS = [codec for codec in Compression if codec]
+
+
+@pytest.mark.parametrize("changes", [{}, {"cleanup_policy": ("compact",)}, {"compression_type": "uncompressed"}])
+@pytest.mark.parametrize("codec", CODECS, ids=lambda codec: codec.name)
+def test_a_record_of_a_compressed_batch_may_be_as_large_as_the_topic_says(
+    codec: Compression, changes: dict[str, Any]
+) -> None:
+    records, body = [(b"k", b"v"), (b"k", bytes(500)), (b"k", b"v")], 508
+    batch = build_batch(records, timestamp_ms=NOW_MS, compression=codec)
+    for limit, code in ((body, ErrorCode.NONE), (body - 1, ErrorCode.INVALID_RECORD)):
+        log = open_log(config=config(**changes, max_decompressed_message_bytes=limit))
+        assert refusal(log, bytearray(batch)) == code
+
+
+def test_a_record_of_an_uncompressed_batch_is_bounded_by_the_batch_alone() -> None:
+    batch = build_batch([(b"k", bytes(500))], timestamp_ms=NOW_MS)
+    for codec in ("producer", "gzip"):
+        log = open_log(config=config(compression_type=codec, max_decompressed_message_bytes=10))
+        assert refusal(log, bytearray(batch)) == ErrorCode.NONE
+
+
+def test_a_record_that_is_too_large_is_refused_at_its_length() -> None:
+    """What a small batch unpacks to is neither kept nor unpacked to its end."""
+    batch = memoryview(build_batch([(b"k", bytes(64 << 20))], timestamp_ms=NOW_MS, compression=Compression.ZSTD))
+    tracemalloc.start()
+    try:
+        with pytest.raises(BrokerError, match=r"max\.decompressed\.message\.bytes is 1000") as refused:
+            prepare_in_thread(batch, config(cleanup_policy=("compact",), max_decompressed_message_bytes=1000), NOW_MS)
+        _, peak_bytes = tracemalloc.get_traced_memory()
+    finally:
+        tracemalloc.stop()
+    assert refused.value.code is ErrorCode.INVALID_RECORD
+    assert peak_bytes < 1 << 20
+
+
+def test_many_small_records_beside_the_bound_are_looked_at_in_a_thread() -> None:
+    records = [(b"k", b"v")] * (WALKED_ON_LOOP_MAX + 1)
+    batch = build_batch(records, timestamp_ms=NOW_MS, compression=Compression.ZSTD)
+    changed = config(max_decompressed_message_bytes=1000, internal_segment_bytes=1 << 20)
+    with pytest.raises(NotOnLoop):
+        open_log(config=changed).append_as_leader(memoryview(bytearray(batch)), 0, NOW_MS)
+    assert bytes(prepare_in_thread(memoryview(batch), changed, NOW_MS).batch) == bytes(batch)
 
 
 @pytest.mark.parametrize(

@@ -1,4 +1,4 @@
-"""The broker configs of Apache Kafka 4.3: process, network, logs, replication, controller, quotas."""
+"""The broker configs of Apache Kafka 4.3 and one of 4.4: process, network, logs, replication, controller, quotas."""
 
 from typing import Final
 
@@ -15,6 +15,7 @@ from kavka_broker.core.config.definition import (
 )
 from kavka_broker.core.config.topic_bounds import (
     PARTITIONS_PER_REQUEST_MAX,
+    RECORD_BYTES_MAX,
     REPLICATION_FACTOR_MAX,
     SEGMENT_BYTES_MIN,
 )
@@ -168,6 +169,15 @@ BROKER_KEYS: Final = by_name(
         Definition("max.connections.per.ip", INT, INT_MAX, MEDIUM, Range(0), CLUSTER_WIDE, served=True),
         Definition(
             "max.connections.per.ip.overrides", STRING, "", MEDIUM, connections_by_address, CLUSTER_WIDE, served=True
+        ),
+        Definition(
+            "max.decompressed.message.bytes",
+            INT,
+            RECORD_BYTES_MAX,
+            MEDIUM,
+            Range(1, RECORD_BYTES_MAX),
+            CLUSTER_WIDE,
+            served=True,
         ),
         Definition("max.incremental.fetch.session.cache.slots", INT, 1000, MEDIUM, Range(0), served=True),
         Definition("max.request.partition.size.limit", INT, 2000, MEDIUM, Range(1), served=True),

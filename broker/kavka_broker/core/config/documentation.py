@@ -31,6 +31,8 @@ _TOPIC: Final = {
     "local.retention.bytes": "How much of a tiered log stays on the broker; -2 says as much as retention.bytes.",
     "local.retention.ms": "How long a tiered log stays on the broker; -2 says as long as retention.ms.",
     "max.compaction.lag.ms": "How long a record may wait at most before compaction looks at it.",
+    "max.decompressed.message.bytes": "The largest record that is taken in a compressed batch, in bytes once unpacked. "
+    "What is stored is searched and compacted whatever its size.",
     "max.message.bytes": "The largest batch that is taken, compressed as it comes.",
     "message.timestamp.after.max.ms": "How far ahead of the broker's clock a producer's timestamp may be.",
     "message.timestamp.before.max.ms": "How far behind the broker's clock a producer's timestamp may be.",

@@ -297,6 +297,7 @@ Whole = Literal[
     "max.connection.creation.rate",
     "max.connections",
     "max.connections.per.ip",
+    "max.decompressed.message.bytes",
     "max.incremental.fetch.session.cache.slots",
     "max.request.partition.size.limit",
     "message.max.bytes",

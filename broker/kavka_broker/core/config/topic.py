@@ -19,7 +19,7 @@ LONG_MAX: Final = 2**63 - 1
 
 @dataclass(frozen=True, slots=True)
 class LogConfig:
-    """Every topic config of Kafka 4.3, and ours, under its own name, dots as underscores, with its default."""
+    """Every topic config of Apache Kafka, and ours, under its own name, dots as underscores, with its default."""
 
     cleanup_policy: tuple[str, ...] = ("delete",)
     compression_gzip_level: int = -1
@@ -41,6 +41,7 @@ class LogConfig:
     local_retention_bytes: int = -2
     local_retention_ms: int = -2
     max_compaction_lag_ms: int = LONG_MAX
+    max_decompressed_message_bytes: int = 2_147_483_639
     max_message_bytes: int = 1_048_588
     message_timestamp_after_max_ms: int = 3_600_000
     message_timestamp_before_max_ms: int = LONG_MAX

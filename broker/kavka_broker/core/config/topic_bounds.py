@@ -10,3 +10,5 @@ PARTITIONS_PER_REQUEST_MAX: Final = 10_000
 REPLICATION_FACTOR_MAX: Final = 2**15 - 1
 #: Since Apache Kafka 4.0 (KIP-1030).
 SEGMENT_BYTES_MIN: Final = 1_048_576
+#: The largest record that Java makes room for (Apache Kafka 4.4).
+RECORD_BYTES_MAX: Final = 2**31 - 9

@@ -1,5 +1,5 @@
-"""The topic configs of Apache Kafka 4.3, each with the broker config that stands in where the topic says nothing, and
-our own, with which a topic limits the rate of its clients (`quotas.topic_quota`).
+"""The topic configs of Apache Kafka 4.3 and one of 4.4, each with the broker config that stands in where the topic says
+nothing, and our own, with which a topic limits the rate of its clients (`quotas.topic_quota`).
 """
 
 from typing import Final
@@ -12,7 +12,7 @@ from kavka_broker.core.config.definition import (
     by_name,
     throttled_replicas,
 )
-from kavka_broker.core.config.topic_bounds import SEGMENT_BYTES_MIN
+from kavka_broker.core.config.topic_bounds import RECORD_BYTES_MAX, SEGMENT_BYTES_MIN
 
 BOOLEAN: Final = ConfigType.BOOLEAN
 STRING: Final = ConfigType.STRING
@@ -92,6 +92,14 @@ TOPIC_KEYS: Final = by_name(
             LONG_MAX,
             check=Range(1),
             synonym="log.cleaner.max.compaction.lag.ms",
+            served=True,
+        ),
+        Definition(
+            "max.decompressed.message.bytes",
+            INT,
+            RECORD_BYTES_MAX,
+            check=Range(1, RECORD_BYTES_MAX),
+            synonym="max.decompressed.message.bytes",
             served=True,
         ),
         Definition("max.message.bytes", INT, 1_048_588, check=Range(0), synonym="message.max.bytes", served=True),

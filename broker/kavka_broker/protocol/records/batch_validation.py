@@ -13,7 +13,7 @@ from typing import Any, Final, NamedTuple
 
 from kavka_broker.protocol.errors import ProtocolViolation
 from kavka_broker.protocol.records.record import varint
-from kavka_broker.protocol.records.scan import past, past_headers
+from kavka_broker.protocol.records.scan import UNBOUNDED, past, past_headers
 
 HIGH: Final = bytes(range(0x80, 0x100))
 LOW: Final = bytes(range(0x80))
@@ -39,7 +39,6 @@ _NUMBERS: Final = {
     for mark in (0, 0x80)
 }
 
-UNBOUNDED: Final = 1 << 62
 #: A step is the walk over one record, or over one of its headers. A comparison of records takes so many steps at all,
 #: and one for each so many that are alike.
 STEPS_A_RUN: Final = 24

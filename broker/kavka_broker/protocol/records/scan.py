@@ -18,30 +18,46 @@ from kavka_broker.protocol.records.record import varint
 from kavka_broker.protocol.records.unpacking import unpack
 
 VARINT_BYTES_MAX: Final = 10
+UNBOUNDED: Final = 1 << 62
 HEADERS_PER_STEP_MAX: Final = 500
 """Of a record that lies across pieces, where each takes some microseconds."""
+
+
+class RecordTooLarge(ProtocolViolation):
+    """A record has more bytes than the caller allows."""
+
+    def __init__(self, size_bytes: int) -> None:
+        super().__init__(f"a record of {size_bytes} bytes")
+        self.size_bytes = size_bytes
 
 
 Seen = tuple[int, int, bool]
 """Of one record: its offset, its timestamp in ms, whether it has a key. Plain, since millions of them are made."""
 
 
-def scan(header: BatchHeader, batch: Buffer, size_bytes_max: int = DECOMPRESSED_BYTES_MAX) -> Iterator[list[Seen]]:
+def scan(
+    header: BatchHeader,
+    batch: Buffer,
+    size_bytes_max: int = DECOMPRESSED_BYTES_MAX,
+    record_bytes_max: int = UNBOUNDED,
+) -> Iterator[list[Seen]]:
     """Records of one whole batch, grouped by the piece in which they end; the list of a piece may be empty.
 
-    Raises only ProtocolViolation, whatever the bytes, as soon as the faulty ones are reached.
+    Raises only ProtocolViolation, whatever the bytes, as soon as the faulty ones are reached: RecordTooLarge at the
+    length of a record above `record_bytes_max`.
     """
     if header.records_count < 0:
         raise ProtocolViolation(f"a batch of {header.records_count} records")
     body = memoryview(batch)[HEADER_BYTES : header.size_bytes]
-    return _Walk(header, unpack(header.codec, body, size_bytes_max)).records()
+    return _Walk(header, unpack(header.codec, body, size_bytes_max), record_bytes_max).records()
 
 
 class _Walk:
     """A walk over records, some of which lie across pieces. Keys and values of these are passed over and not kept."""
 
-    def __init__(self, header: BatchHeader, pieces: Iterator[bytes]) -> None:
+    def __init__(self, header: BatchHeader, pieces: Iterator[bytes], record_bytes_max: int) -> None:
         self._header = header
+        self._record_bytes_max = record_bytes_max
         self._leader_time = header.max_timestamp if header.attributes & LOG_APPEND_TIME_BIT else None
         self._left = header.records_count
         self._pieces = pieces
@@ -66,15 +82,15 @@ class _Walk:
         """The records that lie in this piece as a whole. Flat, since most varints have one byte and need no call."""
         data, position, size = self._data, self._position, len(self._data)
         base_offset, base_timestamp = self._header.base_offset, self._header.base_timestamp
-        leader_time, add, left = self._leader_time, self._found.append, self._left
+        leader_time, add, left, most = self._leader_time, self._found.append, self._left, self._record_bytes_max
         try:
             while left:
                 if position + VARINT_BYTES_MAX > size and not _has_varint(data, position):
                     break
                 length, at = varint(data, position)
                 end = at + length
-                if length < 0:
-                    raise ProtocolViolation(f"a record of {length} bytes")
+                if not 0 <= length <= most:
+                    raise RecordTooLarge(length) if length > most else ProtocolViolation(f"a record of {length} bytes")
                 if end > size:
                     break
                 at += 2
@@ -112,6 +128,8 @@ class _Walk:
         length = yield from self._varint()
         if length < 0:
             raise ProtocolViolation(f"a record of {length} bytes")
+        if length > self._record_bytes_max:
+            raise RecordTooLarge(length)
         self._room = length
         yield from self._skip(1)
         timestamp_delta = yield from self._varint()
