@@ -51,6 +51,10 @@ NOTES = """\
   tools ask for what both sides have: its consumers of either protocol, its share consumer, Kafka Streams with
   group.protocol=streams and its commands for groups have been seen to work. What the other notes say of no release is
   so in Apache Kafka 4.3.1.
+- Of those two keys, StreamsGroupTopologyDescriptionUpdate (93) hands a topology to a Java plugin of the broker; an
+  Apache Kafka without one answers UNSUPPORTED_VERSION. UnregisterController (94) writes a record that metadata.version
+  4.4-IV2 brings, and is UNSUPPORTED_VERSION below that. `kafka-cluster.sh unregister-controller` of 4.4 says of Kavka,
+  and of its own release with metadata.version 4.3, that the cluster does not support it.
 - Of the configs that 4.4 adds, max.decompressed.message.bytes is served. Records that are larger than it and stored
   already are found by time and compacted; in Apache Kafka both fail. The other new ones (dead letters, offloaded
   assignors, warm-up replicas, lag of copies to remote storage, audience and issuer of OAUTHBEARER) are unknown here:
