@@ -4,6 +4,8 @@ import multiprocessing
 import os
 import signal
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -98,35 +100,41 @@ def test_jobs_and_slices_change_nothing(tmp_path: Path, capsys: pytest.CaptureFi
     assert len(Path(path).read_text().splitlines()) == 2
 
 
-def test_a_seed_whose_process_is_gone_has_failed(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def plays(monkeypatch: pytest.MonkeyPatch) -> Callable[[Any], None]:
+    """What a worker does with a seed."""
+    return partial(monkeypatch.setattr, workers, "run_timed")
+
+
+def test_a_seed_whose_process_is_gone_has_failed(plays: Callable[[Any], None]) -> None:
     def run(seed: int, *_: Any) -> tuple[Outcome, float]:
         if seed == 2:
             os.kill(os.getpid(), signal.SIGKILL)
         return outcome(seed), 0.5
 
-    monkeypatch.setattr(workers, "run_timed", run)
+    plays(run)
     found = [played for played, _ in workers.run_seeds([1, 2, 3], None, (), jobs=2)]
     assert [played.seed for played in found] == [1, 2, 3]
     assert [played.failure for played in found] == [None, "its process has ended with -9", None]
 
 
-def test_a_worker_has_a_limit_to_its_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_worker_has_a_limit_to_its_memory(plays: Callable[[Any], None]) -> None:
     def run(seed: int, *_: Any) -> tuple[Outcome, float]:
         with pytest.raises(MemoryError):
             bytearray(watchdog.ADDRESSES_BYTES_MAX + 1)
         return outcome(seed), 0.5
 
-    monkeypatch.setattr(workers, "run_timed", run)
+    plays(run)
     assert [played for played, _ in workers.run_seeds([1], None, (), jobs=1)] == [outcome(1)]
 
 
-def test_who_has_seen_enough_leaves_no_process_behind(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_who_has_seen_enough_leaves_no_process_behind(plays: Callable[[Any], None]) -> None:
     def run(seed: int, *_: Any) -> tuple[Outcome, float]:
         if seed > 1:
             signal.pause()
         return outcome(seed), 0.5
 
-    monkeypatch.setattr(workers, "run_timed", run)
+    plays(run)
     running = workers.run_seeds(range(1, 5), None, (), jobs=2)
     assert next(running)[0].seed == 1
     running.close()

@@ -11,6 +11,7 @@ from kavka_broker.core.audit.events import Changed, Denied, Happening, LoggedIn
 from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.core.audit.usage import Throttling, Use
 from kavka_broker.core.quota.entity import DEFAULT, Entity
+from tests.conformance.analytics.spark_frames import java_of
 from tests.unit.analytics.books import BUCKET_MS, Books, Logged, Told
 from tests.unit.analytics.trail import DAY_MS, NOW_MS, At, Kept, Record, chain_of
 
@@ -230,4 +231,5 @@ def _opaque(spark: Any, frame: Any) -> Any:
     """
     from pyspark.sql import DataFrame
 
-    return DataFrame(spark._jsparkSession.createDataFrame(frame._jdf.javaRDD(), frame._jdf.schema()), spark)
+    java = java_of(frame)
+    return DataFrame(spark._jsparkSession.createDataFrame(java.javaRDD(), java.schema()), spark)

@@ -12,6 +12,7 @@ from kavka_broker.core.audit.heads import TrailCluster
 from kavka_broker.core.audit.trail_check import TrailCheck
 from kavka_broker.core.audit.verification import Verdict
 from tests.conformance.analytics.planted import Drawn, KeptSource
+from tests.conformance.analytics.spark_frames import executed_plan
 from tests.unit.analytics.trail import Kept
 from tests.unit.audit.runs import steps
 from tests.unit.audit.test_runs import drawn, entry_by_entry
@@ -164,6 +165,6 @@ def test_no_record_goes_to_python(spark: Any) -> None:
 
     kept = Drawn(1).trail(60)
     frame = steps_of(hashed(KeptSource(kept).records(spark, kept.ranges(), 10_000)))
-    plan = frame._jdf.queryExecution().executedPlan().toString()
+    plan = executed_plan(frame).toString()
     assert "Window" in plan
     assert not [name for name in ("Python", "MapInPandas", "ArrowEval") if name in plan]

@@ -12,6 +12,7 @@ from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
 from tests.conformance.analytics.planted import Drawn
+from tests.conformance.analytics.spark_frames import executed_plan, hadoop_settings
 from tests.unit.analytics.delta import chains, contents, entries, lake_in
 from tests.unit.analytics.test_lake import USE
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, At, Kept, chain_of
@@ -206,7 +207,7 @@ def test_a_lake_stands_here_under_any_name_whatever_the_default_file_system_is(
     spark: Any, tmp_path: Path, engine: Callable[..., Any]
 ) -> None:
     kept = Drawn(9).trail(30)
-    reading, settings = engine(kept), spark.sparkContext._jsc.hadoopConfiguration()
+    reading, settings = engine(kept), hadoop_settings(spark)
     before = settings.get("fs.defaultFS")
     settings.set("fs.defaultFS", "hdfs://127.0.0.1:1")
     try:
@@ -270,6 +271,6 @@ def test_no_record_goes_to_python(spark: Any) -> None:
     kept = Drawn(1).trail(30)
     rows = rows_of(KeptSource(kept).records(spark, kept.ranges(), FOREVER), link_columns())
     for frame in (rows.select(to_delta(IN_EVENTS, "first", NOW_MS)), steps_of(rows.select(*LINKS))):
-        plan = frame._jdf.queryExecution().executedPlan().toString()
+        plan = executed_plan(frame).toString()
         assert "Project" in plan
         assert not [name for name in ("Python", "MapInPandas", "ArrowEval") if name in plan]

@@ -19,6 +19,7 @@ from kavka_audit.lake.rows import DEAD_BYTES_MAX, row_of
 from kavka_audit.lake.snapshot import Snapshot, keep
 from kavka_audit.questions.query_runner import Settings, Table, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
+from tests.conformance.analytics.spark_frames import executed_plan
 from tests.unit.analytics import test_questions
 from tests.unit.analytics.test_fast_parser import USUAL, damaged
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept, taken_in
@@ -129,7 +130,7 @@ def test_no_record_goes_to_python(spark: Any) -> None:
 
     kept = Drawn(1).trail(60)
     frame = rows_of(KeptSource(kept).records(spark, kept.ranges(), 10_000))
-    plan = frame._jdf.queryExecution().executedPlan().toString()
+    plan = executed_plan(frame).toString()
     assert "Project" in plan
     assert "Python" not in plan
 

@@ -14,6 +14,7 @@ from kavka_audit.lake.directory import Lake
 from kavka_audit.questions.query_runner import Settings, aggregations, questions
 from kavka_audit.spark.settings import DEFAULTS
 from tests.conformance.analytics.planted import Drawn
+from tests.conformance.analytics.spark_frames import executed_plan
 from tests.conformance.analytics.test_engines_agree import engine_over
 from tests.unit.analytics.trail import NOW_MS, Kept, taken_in
 
@@ -55,7 +56,7 @@ def sending(spark: Any, lake: Lake) -> set[str]:
     spark.conf.set(THRESHOLD, str(sum(Path(file).stat().st_size for file in lake.files())))
     try:
         asked = aggregations() | {one.name: one.sql for one in questions() if one.name != "topic_completeness"}
-        return {name for name, sql in asked.items() if sent_whole(spark.sql(sql)._jdf.queryExecution().executedPlan())}
+        return {name for name, sql in asked.items() if sent_whole(executed_plan(spark.sql(sql)))}
     finally:
         spark.conf.unset(THRESHOLD)
 

@@ -11,6 +11,7 @@ from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.questions.query_runner import Settings, questions
 from tests.conformance.analytics.planted import Drawn, KeptSource
+from tests.conformance.analytics.spark_frames import small_files
 from tests.conformance.analytics.test_engines_agree import engine_over
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept
 
@@ -18,10 +19,8 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, pytest.mark.extended]
 
 
 @pytest.fixture(autouse=True)
-def small_files(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of a few records, and rounds of a few files."""
-    monkeypatch.setattr("kavka_audit.spark.ingest.FILE_RECORDS_MAX", 40)
-    monkeypatch.setattr("kavka_audit.spark.ingest.ROUND_TASKS_MAX", 2)
+def few_at_once(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_files(monkeypatch, tasks_max=2)
 
 
 def rows(lake: Lake) -> list[Any]:

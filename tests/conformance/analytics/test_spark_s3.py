@@ -17,6 +17,7 @@ from kavka_audit.store.lease import Lease
 from kavka_audit.store.mirror import Mirror
 from kavka_audit.store.s3 import S3
 from tests.conformance.analytics.planted import Drawn, KeptSource
+from tests.conformance.analytics.spark_frames import hadoop_settings, small_files
 from tests.support.s3 import ACCESS_KEY, SECRET_KEY, S3Server, s3_server
 from tests.support.secured import certificates
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, ROWS_MAX, Kept
@@ -52,10 +53,8 @@ def stored(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stored]:
 
 
 @pytest.fixture
-def small_files(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Files of a few records, and rounds of a few files."""
-    monkeypatch.setattr("kavka_audit.spark.ingest.FILE_RECORDS_MAX", 40)
-    monkeypatch.setattr("kavka_audit.spark.ingest.ROUND_TASKS_MAX", 1)
+def few_at_once(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    small_files(monkeypatch, tasks_max=1)
 
 
 @pytest.fixture(autouse=True)
@@ -114,7 +113,7 @@ def test_both_engines_keep_the_same_rows_and_answers_and_one_goes_on_with_the_ot
     for name in ("by-spark", "by-duckdb"):
         stored.server.bucket(name)
     ours, theirs = stored.store("by-spark"), stored.store("by-duckdb")
-    known = spark.sparkContext._jsc.hadoopConfiguration()
+    known = hadoop_settings(spark)
     for name in CREDENTIALS:
         known.set(name, SECRET_KEY)  # as Spark does with what is in the environment
     taken = run(theirs, tmp_path / "duckdb", DUCKDB, kept, is_asked=True)

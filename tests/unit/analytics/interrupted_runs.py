@@ -7,6 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import pytest
+
 from kavka_audit.lake import parallel_ingest, partition_reader
 from kavka_audit.lake.directory import Lake, LakeError
 from kavka_broker.core.audit.usage import Use
@@ -109,3 +111,9 @@ if __name__ == "__main__":
     from tests.unit.analytics import interrupted_runs  # under the name that other processes know
 
     interrupted_runs.run(Path(sys.argv[1]), *sys.argv[2:])
+
+
+def read_by_two(monkeypatch: pytest.MonkeyPatch, piece: int) -> None:
+    """Have two processes read from the first record on, in small pieces."""
+    monkeypatch.setattr(parallel_ingest, "PIECE_RECORDS_MAX", piece)
+    monkeypatch.setattr(parallel_ingest, "RECORDS_MIN", 0)

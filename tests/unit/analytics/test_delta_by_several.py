@@ -7,21 +7,19 @@ import pytest
 
 from kavka_audit.delta.engine import DeltaDuckDB
 from kavka_audit.delta.ingest import ingest
-from kavka_audit.lake import parallel_ingest
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.lake.parallel_ingest import CrewError
 from tests.conformance.analytics.planted import Drawn
 from tests.unit.analytics.deaths import death_behind
 from tests.unit.analytics.delta import contents, lake_in, taken_in
-from tests.unit.analytics.interrupted_runs import Opener, trail_of
+from tests.unit.analytics.interrupted_runs import Opener, read_by_two, trail_of
 from tests.unit.analytics.trail import CLUSTER, NOW_MS, Kept
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small pieces, and two processes from the first record on."""
-    monkeypatch.setattr(parallel_ingest, "PIECE_RECORDS_MAX", 5)
-    monkeypatch.setattr(parallel_ingest, "RECORDS_MIN", 0)
+    read_by_two(monkeypatch, 5)
 
 
 def taken(directory: Path, opener: Opener) -> Ingested:

@@ -24,14 +24,14 @@ from tests.unit.analytics.delta import NAMES, contents, taken_in
 from tests.unit.analytics.interrupted_runs import trail_of
 from tests.unit.analytics.stored import NAME, Connection, Objects, Time, lease_of
 from tests.unit.analytics.stored import lake_in as stored_in
-from tests.unit.analytics.test_delta_tables import SMALL
+from tests.unit.analytics.test_delta_tables import small_batches
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, ROWS_MAX, Kept
 
 
 @pytest.fixture
 def objects(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Objects:
     monkeypatch.setattr("os.fsync", lambda _: None)  # no machine fails here
-    monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", SMALL)
+    small_batches(monkeypatch)
     (tmp_path / "tables").mkdir()
     return Objects(tables=tmp_path / "tables")
 

@@ -34,9 +34,13 @@ SMALL = 4
 """Records of a batch, where a test wants many batches."""
 
 
+def small_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", SMALL)
+
+
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("kavka_audit.delta.ingest.ROWS_MAX", SMALL)
+    small_batches(monkeypatch)
 
 
 def rows_of_parquet(directory: Path, trail: Kept) -> list[tuple[Any, ...]]:

@@ -14,15 +14,14 @@ from kavka_audit.lake.directory import Lake, LakeError
 from kavka_audit.lake.ingest import Ingested, ingest
 from kavka_audit.lake.parallel_ingest import CrewError, ingest_by_crew
 from tests.support.waiting import until_outside
-from tests.unit.analytics.interrupted_runs import EVENTS, PIECE, Opener, trail_of
+from tests.unit.analytics.interrupted_runs import EVENTS, PIECE, Opener, read_by_two, trail_of
 from tests.unit.analytics.trail import CLUSTER
 
 
 @pytest.fixture(autouse=True)
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Small pieces, and two processes from the first record on."""
-    monkeypatch.setattr(parallel_ingest, "PIECE_RECORDS_MAX", PIECE)
-    monkeypatch.setattr(parallel_ingest, "RECORDS_MIN", 0)
+    read_by_two(monkeypatch, PIECE)
 
 
 def taken(directory: Path, opener: Opener) -> Ingested:

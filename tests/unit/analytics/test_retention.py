@@ -75,10 +75,9 @@ def test_a_merge_that_dies_leaves_nothing_twice(lake: Lake, monkeypatch: pytest.
         left -= 1
         unlink(path, missing_ok)
 
-    monkeypatch.setattr(Path, "unlink", dying)
-    with pytest.raises(Died):
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(Path, "unlink", dying)
         merge(lake)
-    monkeypatch.setattr(Path, "unlink", unlink)
     assert rows(lake) == before
     with lake.held(CLUSTER):
         assert len(list(lake.entries.glob("*/*"))) == 40 - 15
@@ -95,10 +94,9 @@ def test_a_cut_that_dies_is_no_gap(lake: Lake, monkeypatch: pytest.MonkeyPatch) 
             raise Died
         unlink(path, missing_ok)
 
-    monkeypatch.setattr(Path, "unlink", dying)
-    with pytest.raises(Died):
+    with monkeypatch.context() as patch, pytest.raises(Died):
+        patch.setattr(Path, "unlink", dying)
         keep_lately(lake, NOW_MS, 30)
-    monkeypatch.setattr(Path, "unlink", unlink)
     assert gaps(lake) == []
     assert keep_lately(lake, NOW_MS, 30) == 5
 

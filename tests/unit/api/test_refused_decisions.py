@@ -33,6 +33,7 @@ from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsRe
 from kavka_broker.protocol.messages.elect_leaders_request import ElectLeadersRequest, TopicPartitions
 from kavka_broker.protocol.messages.elect_leaders_response import ElectLeadersResponse
 from kavka_broker.protocol.messages.incremental_alter_configs_response import IncrementalAlterConfigsResponse
+from tests.support.decisions import before_decisions
 from tests.support.in_process import running
 
 TOPIC = 2
@@ -84,7 +85,7 @@ def test_every_part_of_a_refused_request_gets_the_error(
             await inside.create("t")
             client = await inside.connect()
             with monkeypatch.context() as patch:
-                patch.setattr(inside.broker.controller, "submit", refuse)
+                before_decisions(patch, inside.broker.active, refuse)
                 answer = await client.call(request_, kind, version)
             codes = [part.error_code for part in getattr(answer, parts)]
             assert codes == [ErrorCode.KAFKA_STORAGE_ERROR]
@@ -103,7 +104,7 @@ def test_every_partition_of_a_refused_election_gets_the_error(
             await inside.create("t")
             client = await inside.connect()
             with monkeypatch.context() as patch:
-                patch.setattr(inside.broker.controller, "submit", refuse)
+                before_decisions(patch, inside.broker.active, refuse)
                 asked = ElectLeadersRequest(topic_partitions=[TopicPartitions("t", [0])])
                 answer = await client.call(asked, ElectLeadersResponse, version)
                 assert answer.error_code == at_the_top

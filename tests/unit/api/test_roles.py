@@ -25,6 +25,7 @@ from kavka_broker.protocol.messages.metadata_request import MetadataRequest
 from kavka_broker.request.broker import Connected, Enveloped
 from kavka_broker.request.envelopes import decode_address, decode_principal, encode_address, encode_principal
 from kavka_broker.request.request_bounds import BOUNDS, RequestBounds
+from tests.support.decisions import before_decisions
 from tests.support.in_process import Client, InProcess, following, running
 
 CREATE = 7
@@ -140,7 +141,7 @@ def test_a_controller_that_loses_the_lead_while_deciding_forwards_the_request(
             monkeypatch.undo()
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
 
-        monkeypatch.setattr(controller, "submit", lost)
+        before_decisions(monkeypatch, controller, lost)
         assert (await create(await first.connect(), "t")).error_code == ErrorCode.NONE
         assert refusals == 1
 

@@ -132,12 +132,12 @@ class World:
         self.shard.open()
 
     def make_topic(self, name: str) -> None:
-        self._happens(TopicRecord(name, name.encode() * 16))
+        self.happens(TopicRecord(name, name.encode() * 16))
 
     def delete_topic(self, name: str) -> None:
-        self._happens(RemoveTopicRecord(name.encode() * 16))
+        self.happens(RemoveTopicRecord(name.encode() * 16))
 
-    def _happens(self, record: Message) -> None:
+    def happens(self, record: Message) -> None:
         self.topics.replay(record)
         self.removals.apply([record])
 

@@ -40,9 +40,9 @@ SETTINGS = ConsumerGroupSettings(rebalance_interval_ms=0)  # members do not gath
 
 def world_with_topic(**settings: int) -> World:
     world = World(**settings)
-    world._happens(PartitionRecord(0, b"t" * 16))
+    world.happens(PartitionRecord(0, b"t" * 16))
     for index in range(1, PARTITIONS):
-        world._happens(PartitionRecord(index, b"t" * 16))
+        world.happens(PartitionRecord(index, b"t" * 16))
     return world
 
 
@@ -210,7 +210,7 @@ def test_many_owned_partitions_and_many_that_are_held_are_no_work_for_the_loop()
         beat(world, "a", 0)
         await later(world, "a", 2, owned={b"t" * 16: [0] * 1_000})
         for index in range(PARTITIONS, 300):
-            world._happens(PartitionRecord(index, b"t" * 16))
+            world.happens(PartitionRecord(index, b"t" * 16))
         world.advance(1_100)
         await later(world, "a", 2)
         world.delete_topic("t")
@@ -259,7 +259,7 @@ def test_an_expression_matches_what_the_member_may_describe_and_again_when_topic
         assert change.assigned == {b"t" * 16: dict.fromkeys(range(PARTITIONS), 2)}
         assert group_of(world).matched == {"t|u|x.?": {"t"}}
         world.make_topic("x")
-        world._happens(PartitionRecord(0, b"x" * 16))
+        world.happens(PartitionRecord(0, b"x" * 16))
         world.advance(10_000)
         beat(world, "a", 2)
         await settled(world)
@@ -532,7 +532,7 @@ def test_a_heartbeat_that_finds_nothing_to_do_is_answered_at_once(monkeypatch: p
         held.may_go_on.set()
         await later(world, "a", 0)
         assert beat(world, "a", 2)[0].records == []
-        world._happens(PartitionRecord(PARTITIONS, b"t" * 16))
+        world.happens(PartitionRecord(PARTITIONS, b"t" * 16))
         world.advance(1_100)
         assert (await later(world, "a", 2))[0].epoch == 3
 

@@ -37,7 +37,7 @@ DELAY_MS = 3_000  # group.initial.rebalance.delay.ms
 def world_with_topic() -> World:
     world = World(consumer=lambda _: SETTINGS)
     for index in range(PARTITIONS):
-        world._happens(PartitionRecord(index, b"t" * 16))
+        world.happens(PartitionRecord(index, b"t" * 16))
     return world
 
 
@@ -507,7 +507,7 @@ def adopted(world: World, count: int) -> list[str]:
     """A classic group with so many members, each of which has one partition."""
     group = ClassicGroup("g", state=GroupState.STABLE, generation=3, protocol_type="consumer", protocol_name="range")
     for index in range(count):
-        world._happens(PartitionRecord(PARTITIONS + index, b"t" * 16))
+        world.happens(PartitionRecord(PARTITIONS + index, b"t" * 16))
         protocols = (("range", subscription()),)
         member = Member(f"m{index:03}", None, "client", "/h", 45_000, 60_000, protocols, assignment(PARTITIONS + index))
         group.add(member)

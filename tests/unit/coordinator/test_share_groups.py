@@ -63,7 +63,7 @@ class States:
 def begin(**settings: Any) -> tuple[World, States]:
     world, states = World(**settings), States()
     for index in range(2):
-        world._happens(PartitionRecord(index, T))
+        world.happens(PartitionRecord(index, T))
     world.shard = shard_of(world, states)
     world.shard.open()
     return world, states
@@ -220,7 +220,7 @@ def test_a_new_coordinator_goes_on_where_the_former_one_was() -> None:
         world, states = begin()
         epoch = await joined(world)
         states.may_answer.clear()
-        world._happens(PartitionRecord(2, T))
+        world.happens(PartitionRecord(2, T))
         beat(world, "a", epoch)
         await until(lambda: len(states.calls) == 2)
         before = group_of(world)
@@ -390,7 +390,7 @@ def test_attempts_are_remembered_of_what_is_waited_for_alone() -> None:
             world.delete_topic("t")
             epoch = beat(world, "a", epoch)[0].epoch
             world.make_topic("t")
-            world._happens(PartitionRecord(0, T))
+            world.happens(PartitionRecord(0, T))
             world.advance(2_000)
             epoch = beat(world, "a", epoch)[0].epoch
             await until(lambda: T in states_of(world).initialized)
@@ -400,19 +400,23 @@ def test_attempts_are_remembered_of_what_is_waited_for_alone() -> None:
         assert group_of(world).tried_at_ms.keys() <= {T}
         world.delete_topic("t")
         world.make_topic("v")
-        world._happens(PartitionRecord(0, b"v" * 16))
+        world.happens(PartitionRecord(0, b"v" * 16))
         beat(world, "a", epoch, topics=("v",))
         assert group_of(world).tried_at_ms.keys() == {b"v" * 16}, "the former topic is forgotten"
 
     play(scenario)
 
 
-def test_an_offset_that_is_committed_while_a_group_begins_makes_no_second_group(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+@pytest.fixture
+def in_threads(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Every group is too large to be worked out at once."""
+    monkeypatch.setattr(rules, "AT_ONCE_STEPS_MAX", 0)
+
+
+@pytest.mark.usefixtures("in_threads")
+def test_an_offset_that_is_committed_while_a_group_begins_makes_no_second_group() -> None:
     async def scenario() -> None:
         world, _ = begin()
-        monkeypatch.setattr(rules, "AT_ONCE_STEPS_MAX", 0)
         heard = world.shard.shares.heartbeat(ShareHeartbeat("g", "a", 0, topics=("t",)), SETTINGS)
         assert not isinstance(heard, tuple)
         hearing = asyncio.ensure_future(heard)
@@ -425,10 +429,10 @@ def test_an_offset_that_is_committed_while_a_group_begins_makes_no_second_group(
     play(scenario)
 
 
-def test_a_large_group_is_worked_out_in_a_thread(monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.usefixtures("in_threads")
+def test_a_large_group_is_worked_out_in_a_thread() -> None:
     async def scenario() -> None:
         world, _ = begin()
-        monkeypatch.setattr(rules, "AT_ONCE_STEPS_MAX", 0)
         beats = [world.shard.shares.heartbeat(ShareHeartbeat("g", name, 0, topics=("t",)), SETTINGS) for name in "abc"]
         heard = [await outcome for outcome in beats if not isinstance(outcome, tuple)]
         assert [change.member_id for change, _ in heard] == ["a", "b", "c"]

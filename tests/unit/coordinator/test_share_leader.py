@@ -8,7 +8,7 @@ from typing import Any, cast
 import pytest
 
 from kavka_broker.coordinator.share import share_leader
-from kavka_broker.coordinator.share.share_leader import ShareLeader
+from kavka_broker.coordinator.share.share_leader import InFlight, ShareLeader
 from kavka_broker.coordinator.share.share_state_client import ReadState
 from kavka_broker.core.share import share_partition
 from kavka_broker.core.share.share_partition import Acknowledgement, Acquisition
@@ -294,15 +294,12 @@ def test_few_locks_end_in_one_step(monkeypatch: pytest.MonkeyPatch) -> None:
     play(scenario)
 
 
-def test_records_in_flight_are_bounded_over_all_share_partitions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(share_leader, "RECORDS_IN_FLIGHT_MAX", 10)
-    monkeypatch.setattr(share_leader, "RECORDS_RESERVED", 2)
-
+def test_records_in_flight_are_bounded_over_all_share_partitions() -> None:
     async def scenario(world: World) -> None:
         world.states.is_patient = False
         other = World(world.states)
         await other.leader.load()
-        other.leader.in_flight = world.leader.in_flight
+        world.leader.in_flight = other.leader.in_flight = InFlight(records_max=10, reserved=2)
         assert world.acquire() == [(0, 9, 1)]
         assert other.acquire() == [(0, 1, 1)], "each may have a few"
         assert other.acquire() == []
@@ -335,9 +332,8 @@ def test_a_state_of_many_ranges_is_taken_over_in_slices() -> None:
     asyncio.run(whole())
 
 
-def test_a_gap_of_the_log_leaves_other_share_partitions_their_room(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_gap_of_the_log_leaves_other_share_partitions_their_room() -> None:
     """A record before five million offsets that were compacted away is two runs, and no five million records."""
-    monkeypatch.setattr(share_leader, "RECORDS_IN_FLIGHT_MAX", 1_000_000)
 
     async def scenario(world: World) -> None:
         world.states.is_patient = False

@@ -35,7 +35,7 @@ TASKS = TaskTarget({"0": frozenset({0, 1})})
 def begin(settings: StreamsGroupSettings = SETTINGS) -> World:
     world = World(streams=lambda _: settings)
     for index in range(2):
-        world._happens(PartitionRecord(index, b"t" * 16))
+        world.happens(PartitionRecord(index, b"t" * 16))
     return world
 
 

@@ -22,6 +22,7 @@ from kavka_broker.protocol.messages.find_coordinator_response import FindCoordin
 from kavka_broker.protocol.messages.metadata_request import MetadataRequest, MetadataRequestTopic
 from kavka_broker.protocol.messages.metadata_response import MetadataResponse
 from kavka_broker.request.request_bounds import RequestBounds
+from tests.support.decisions import before_decisions
 from tests.support.in_process import Client, InProcess, following, running
 from tests.support.waiting import until
 
@@ -156,13 +157,11 @@ def test_topics_of_one_connection_are_queued_and_bounded(tmp_path: Path, monkeyp
     async def scenario(first: InProcess, second: InProcess) -> None:
         first.broker.bounds = RequestBounds(queued_topics_max=3, created_together_max=2)
         controller, may_go = first.broker.active, asyncio.Event()
-        submit = controller.submit
 
-        async def slowly(decide: object) -> object:
+        async def slowly(_: object) -> None:
             await may_go.wait()
-            return await submit(decide)  # type: ignore[arg-type]
 
-        monkeypatch.setattr(controller, "submit", slowly)
+        before_decisions(monkeypatch, controller, slowly)
         client = await named(first, "one")
         for names in (["a", "b"], ["c", "d"], ["e"]):
             await client.call(
@@ -189,7 +188,7 @@ def test_no_controller_makes_no_topic_and_the_log_says_so(
         async def refuse(*_: object) -> None:
             raise BrokerError(ErrorCode.KAFKA_STORAGE_ERROR, "no room")
 
-        monkeypatch.setattr(first.broker.active, "submit", refuse)
+        before_decisions(monkeypatch, first.broker.active, refuse)
         for _ in range(2):
             await ask(second, await second.connect(), "t")
 

@@ -8,13 +8,14 @@ from typing import Final, TypeVar
 
 import pytest
 
-from kavka_broker.controller.controller import Controller, Decide
+from kavka_broker.controller.controller import Controller
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
 from kavka_broker.protocol.messages.delete_topics_request import DeleteTopicsRequest, DeleteTopicState
 from kavka_broker.protocol.messages.delete_topics_response import DeleteTopicsResponse
 from kavka_broker.request.request_bounds import RequestBounds
+from tests.support.decisions import before_decisions
 from tests.support.in_process import Client, InProcess, following, running
 
 CREATE, DELETE = 7, 6
@@ -40,16 +41,15 @@ def losing_the_lead(monkeypatch: pytest.MonkeyPatch, controller: Controller, *, 
     """Refuse the decision of a request `at` this place; then the lead is back, unless it is lost `for_good`. Heartbeats
     are decided too, whenever they come, and do not count.
     """
-    submit, count = controller.submit, 0
+    count = 0
 
-    async def submitted(decide: Decide[R]) -> R:
+    async def look(decide: Callable[..., object]) -> None:
         nonlocal count
         count += is_asked_for(decide)
         if is_asked_for(decide) and (count == at or (count > at and for_good)):
             raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
-        return await submit(decide)
 
-    monkeypatch.setattr(controller, "submit", submitted)
+    before_decisions(monkeypatch, controller, look)
 
 
 def is_asked_for(decide: Callable[..., object]) -> bool:

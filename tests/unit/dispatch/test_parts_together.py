@@ -7,7 +7,7 @@ from typing import Final, TypeVar
 
 import pytest
 
-from kavka_broker.controller.controller import Controller, Decide
+from kavka_broker.controller.controller import Controller
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.alter_partition_request import AlterPartitionRequest, PartitionData, TopicData
@@ -19,6 +19,7 @@ from kavka_broker.protocol.messages.assign_replicas_to_dirs_request import (
 from kavka_broker.protocol.messages.assign_replicas_to_dirs_request import PartitionData as Assigned
 from kavka_broker.protocol.messages.assign_replicas_to_dirs_request import TopicData as AssignedTopic
 from kavka_broker.protocol.messages.assign_replicas_to_dirs_response import AssignReplicasToDirsResponse
+from tests.support.decisions import before_decisions
 from tests.support.in_process import InProcess, running
 from tests.unit.dispatch.test_lost_leads import is_asked_for
 
@@ -63,20 +64,19 @@ ASKED: Final = {
 
 def together(monkeypatch: pytest.MonkeyPatch, controller: Controller) -> None:
     """Let no decision be committed before all parts are decided."""
-    submit, begun, all_begun = controller.submit, 0, asyncio.Event()
+    begun, all_begun = 0, asyncio.Event()
 
-    async def submitted(decide: Decide[R]) -> R:
+    async def look(decide: Callable[..., object]) -> None:
         nonlocal begun
         if not is_asked_for(decide):
-            return await submit(decide)
+            return
         begun += 1
         if begun == PARTS:
             all_begun.set()
         async with asyncio.timeout(ANSWER_SECONDS):
             await all_begun.wait()
-        return await submit(decide)
 
-    monkeypatch.setattr(controller, "submit", submitted)
+    before_decisions(monkeypatch, controller, look)
 
 
 def play(directory: Path, scenario: Callable[[InProcess], Awaitable[None]]) -> None:
@@ -115,16 +115,14 @@ def test_a_wholly_refused_part_answers_the_whole_request(tmp_path: Path, monkeyp
     async def scenario(inside: InProcess) -> None:
         client = await inside.connect(to_controller=True)
         controller, count = inside.broker.active, 0
-        submit = controller.submit
 
-        async def submitted(decide: Decide[R]) -> R:
+        async def look(decide: Callable[..., object]) -> None:
             nonlocal count
             count += is_asked_for(decide)
             if is_asked_for(decide) and count == PARTS // 2:
                 raise BrokerError(ErrorCode.NOT_CONTROLLER, "the controller has lost its leadership")
-            return await submit(decide)
 
-        monkeypatch.setattr(controller, "submit", submitted)
+        before_decisions(monkeypatch, controller, look)
         answer = await client.call(alter(inside), AlterPartitionResponse, ALTER_VERSION)
         assert answer.error_code == ErrorCode.NOT_CONTROLLER
 

@@ -2,6 +2,8 @@
 
 import shutil
 import sys
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -36,6 +38,12 @@ def directories(tmp_path: Path) -> NodeDirectories:
     return NodeDirectories(layout, CLUSTER)
 
 
+@pytest.fixture
+def brokers(monkeypatch: pytest.MonkeyPatch) -> Callable[[tuple[str, ...]], None]:
+    """Sets the command that is run as a broker."""
+    return partial(monkeypatch.setattr, node_processes, "BROKER")
+
+
 def formatted(directories: NodeDirectories, cluster_id: str = CLUSTER) -> list[Path]:
     """The directories of the node, as a broker has formatted them."""
     paths = [directories.layout.data(0) / name for name in NODE.volumes]
@@ -46,27 +54,27 @@ def formatted(directories: NodeDirectories, cluster_id: str = CLUSTER) -> list[P
 
 
 def test_a_new_node_is_formatted_and_its_directories_are_noted(
-    directories: NodeDirectories, monkeypatch: pytest.MonkeyPatch
+    directories: NodeDirectories, brokers: Callable[[tuple[str, ...]], None]
 ) -> None:
-    monkeypatch.setattr(node_processes, "BROKER", (sys.executable, "-c", FORMATTING))
+    brokers((sys.executable, "-c", FORMATTING))
     directories.prepare(NODE)
     assert {volume.name: volume.directory_id for volume in directories.seen(0)} == {"d0": "id-of-d0", "d1": "id-of-d1"}
     assert directories.fault(NODE) is None
 
 
 def test_directories_that_are_formatted_are_left_as_they_are(
-    directories: NodeDirectories, monkeypatch: pytest.MonkeyPatch
+    directories: NodeDirectories, brokers: Callable[[tuple[str, ...]], None]
 ) -> None:
     formatted(directories)
-    monkeypatch.setattr(node_processes, "BROKER", FAILING)
+    brokers(FAILING)
     directories.prepare(NODE)
     assert [volume.directory_id for volume in directories.seen(0)] == ["id-of-d0", "id-of-d1"]
 
 
 def test_a_directory_that_cannot_be_formatted_is_told_in_the_brokers_words(
-    directories: NodeDirectories, monkeypatch: pytest.MonkeyPatch
+    directories: NodeDirectories, brokers: Callable[[tuple[str, ...]], None]
 ) -> None:
-    monkeypatch.setattr(node_processes, "BROKER", FAILING)
+    brokers(FAILING)
     with pytest.raises(PlatformUnavailableError, match="node 0 could not be formatted: there is no room"):
         directories.prepare(NODE)
 

@@ -5,7 +5,9 @@ import errno
 import os
 import shutil
 import threading
+from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import pytest
@@ -132,8 +134,14 @@ class FullDisk(RealDisk):
                 raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
 
+@pytest.fixture
+def reopens_soon(monkeypatch: pytest.MonkeyPatch) -> Callable[[], None]:
+    """Has logs opened again sooner, from the call on."""
+    return partial(monkeypatch.setattr, replica_opener, "REOPEN_MS", 10)
+
+
 def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    tmp_path: Path, reopens_soon: Callable[[], None]
 ) -> None:
     disk = FullDisk()
 
@@ -142,7 +150,7 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
             await inside.create("t")
             write_all(inside, 1)
             await until_known(inside, 1)
-        monkeypatch.setattr(replica_opener, "REOPEN_MS", 10)
+        reopens_soon()
         async with running(tmp_path, world=replace(REAL, disk=disk)) as inside, asyncio.timeout(60):
             topic = inside.broker.metadata.topics.get("t")
             assert topic is not None
@@ -154,7 +162,7 @@ def test_a_log_that_was_told_as_lost_is_served_once_the_disk_is_well(
     asyncio.run(scenario())
 
 
-def test_a_thread_opens_again_what_had_no_room(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_thread_opens_again_what_had_no_room(tmp_path: Path, reopens_soon: Callable[[], None]) -> None:
     """It may recover the log, and syncs: all clients would wait with the loop."""
     disk = FullDisk()
     threads = disk.tries
@@ -164,7 +172,7 @@ def test_a_thread_opens_again_what_had_no_room(tmp_path: Path, monkeypatch: pyte
             await inside.create("t")
             write_all(inside, 1)
             await until_known(inside, 1)
-        monkeypatch.setattr(replica_opener, "REOPEN_MS", 10)
+        reopens_soon()
         async with running(tmp_path, world=replace(REAL, disk=disk)) as inside, asyncio.timeout(60):
             threads.clear()
             await until(lambda: len(threads) >= 3)

@@ -4,7 +4,6 @@ from collections.abc import Sequence
 
 import pytest
 
-from kavka_broker.core.share import sessions
 from kavka_broker.core.share.sessions import EPOCH_MAX, FINAL_EPOCH, Place, SessionKey, ShareSession, ShareSessions
 from kavka_broker.loop.slices import at_once
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
@@ -46,9 +45,8 @@ def test_partitions_are_added_and_taken_away() -> None:
     assert (kept.places, kept.names_bytes, kept.has("g")) == (0, 0, False)
 
 
-def test_a_refused_request_leaves_the_session_as_it_was(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "PLACES_MAX", 2)
-    kept = ShareSessions(10)
+def test_a_refused_request_leaves_the_session_as_it_was() -> None:
+    kept = ShareSessions(10, places_max=2)
     session = kept.open(KEY, [A])
     for _ in range(3):
         with pytest.raises(BrokerError) as refused:
@@ -75,9 +73,8 @@ def test_partitions_change_in_steps_and_a_session_that_is_closed_meanwhile_count
     assert kept.places == 0
 
 
-def test_names_have_a_bound(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "NAMES_BYTES_MAX", 100)
-    kept = ShareSessions(10)
+def test_names_have_a_bound() -> None:
+    kept = ShareSessions(10, names_bytes_max=100)
     kept.open(KEY, [])
     with pytest.raises(BrokerError) as refused:
         kept.open(SessionKey("g" * 30, "m"), [])
@@ -100,9 +97,8 @@ def places(first: int, count: int) -> list[Place]:
     return [(bytes(16), index) for index in range(first, first + count)]
 
 
-def test_what_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "PLACES_MAX", 10)
-    served = ShareSessions(10)
+def test_what_is_refused_changes_nothing() -> None:
+    served = ShareSessions(10, places_max=10)
     session = served.open(KEY, places(0, 6))
     for _ in range(3):
         with pytest.raises(BrokerError) as refused:
@@ -111,9 +107,8 @@ def test_what_is_refused_changes_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
     assert (served.places, list(session.places)) == (6, places(0, 6))
 
 
-def test_partitions_are_exchanged_in_full_sessions(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(sessions, "PLACES_MAX", 10)
-    served = ShareSessions(10)
+def test_partitions_are_exchanged_in_full_sessions() -> None:
+    served = ShareSessions(10, places_max=10)
     session = served.open(KEY, places(0, 10))
     resume(served, places(10, 4), [*places(0, 4), *places(500, 9)])
     assert (served.places, list(session.places)) == (10, [*places(4, 6), *places(10, 4)])

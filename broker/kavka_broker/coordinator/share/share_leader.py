@@ -80,9 +80,10 @@ Queued = tuple[Change, "asyncio.Future[ErrorCode]"]
 class InFlight:
     """The records in flight in all share partitions of a broker: each may be a run of its own."""
 
-    __slots__ = ("_of", "records")
+    __slots__ = ("_of", "_records_max", "_reserved", "records")
 
-    def __init__(self) -> None:
+    def __init__(self, records_max: int = RECORDS_IN_FLIGHT_MAX, reserved: int = RECORDS_RESERVED) -> None:
+        self._records_max, self._reserved = records_max, reserved
         self.records = 0
         self._of: dict[ShareLeader, int] = {}
 
@@ -99,7 +100,7 @@ class InFlight:
 
     def room(self, leader: "ShareLeader") -> int:
         """Return how many records a share partition may have in flight."""
-        return max(RECORDS_RESERVED, self._of.get(leader, 0) + RECORDS_IN_FLIGHT_MAX - self.records)
+        return max(self._reserved, self._of.get(leader, 0) + self._records_max - self.records)
 
 
 class ShareLeader:

@@ -68,7 +68,10 @@ class ShareSession:
 class ShareSessions:
     """The sessions of one broker, `sessions_max` at most."""
 
-    def __init__(self, sessions_max: int) -> None:
+    def __init__(
+        self, sessions_max: int, *, places_max: int = PLACES_MAX, names_bytes_max: int = NAMES_BYTES_MAX
+    ) -> None:
+        self._places_max, self._names_bytes_max = places_max, names_bytes_max
         self.by_key: dict[SessionKey, ShareSession] = {}
         self.places = 0
         self.names_bytes = 0
@@ -83,8 +86,8 @@ class ShareSessions:
         """Open a session; one that the member had must be closed. Raises SHARE_SESSION_LIMIT_REACHED."""
         wanted = dict.fromkeys(places)
         names_bytes = self.names_bytes + _size_of(key)
-        has_room = len(self.by_key) < self._sessions_max and names_bytes <= NAMES_BYTES_MAX
-        if not has_room or self.places + len(wanted) > PLACES_MAX:
+        has_room = len(self.by_key) < self._sessions_max and names_bytes <= self._names_bytes_max
+        if not has_room or self.places + len(wanted) > self._places_max:
             raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         self.names_bytes = names_bytes
         session = self.by_key[key] = ShareSession(key)
@@ -121,7 +124,7 @@ class ShareSessions:
         for place in forgotten:
             growth -= place in session.places
             yield 1
-        if growth > 0 and self.places + growth > PLACES_MAX:
+        if growth > 0 and self.places + growth > self._places_max:
             raise BrokerError(ErrorCode.SHARE_SESSION_LIMIT_REACHED)
         if self.by_key.get(session.key) is not session:
             return
