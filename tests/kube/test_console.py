@@ -6,13 +6,14 @@ import urllib.error
 import urllib.parse
 import urllib.request
 from collections.abc import Iterator
-from contextlib import closing
+from contextlib import ExitStack, closing
 from pathlib import Path
 
 import pytest
 import yaml
 from confluent_kafka import Producer
 
+from kavka_operator.process.console.events import STREAMS_OF_ONE_MAX
 from kavka_pytest.in_process import KafkaInProcess
 from tests.kube import forks
 from tests.kube.cluster import Kubernetes
@@ -101,6 +102,21 @@ def test_each_token_sees_what_the_api_server_lets_it_list(address: str, places: 
     may_list(second, "topics", "topics.kavka.dev")
     topics = {f"{second.namespace}/topic-{second.namespace}"}
     until_outside(lambda: shown(address, only_topics) == (200, topics), SECONDS_MAX, "the role holds")
+
+
+def test_tokens_of_one_service_account_are_one_visitor(kubernetes: Kubernetes, address: str) -> None:
+    first, other = token_of(kubernetes, "reader"), token_of(kubernetes, "other")
+    second = kubernetes.shows("create", "token", "reader").strip()
+    for account in ("reader", "other"):
+        may_list(kubernetes, account, "topics.kavka.dev")
+    tokens = (first, second, other)
+    until_outside(lambda: [shown(address, token)[0] for token in tokens] == [200] * 3, SECONDS_MAX, "the roles hold")
+    with ExitStack() as pages:
+        for _ in range(STREAMS_OF_ONE_MAX):
+            request = urllib.request.Request(f"{address}/events", headers={"Authorization": f"Bearer {first}"})
+            pages.enter_context(urllib.request.urlopen(request, timeout=SECONDS_MAX))
+        assert first != second
+        assert [asked(address, "/events", token)[0] for token in tokens] == [503, 503, 200]
 
 
 @pytest.fixture

@@ -30,6 +30,18 @@ class Reviews:
     allowed: dict[str, set[tuple[str, str]]]
     asked: list[tuple[str, str, str]] = field(default_factory=list)
     fault: int | None = None
+    users: dict[str, str | None] = field(default_factory=dict)
+    """Of tokens that are not of a user of the same name; None where that is not told."""
+    named: list[str] = field(default_factory=list)
+    """The tokens whose user was asked for."""
+
+    async def user_name(self, token: str) -> str | None:
+        self.named.append(token)
+        if self.fault is not None:
+            raise ApiError("words", self.fault)
+        if token not in self.allowed:
+            raise ApiError("Unauthorized", 401)
+        return self.users.get(token, token)
 
     async def may_list(self, token: str, kind: str, namespace: str) -> bool:
         self.asked.append((token, kind, namespace))

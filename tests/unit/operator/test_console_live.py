@@ -18,7 +18,7 @@ from kavka_operator.live_views.model import Look
 from kavka_operator.live_views.sources import Source
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
 from kavka_operator.process.console import live as module
-from kavka_operator.process.console.access import REMEMBERED_SECONDS, DataDoor, Door, visitor_of
+from kavka_operator.process.console.access import REMEMBERED_SECONDS, DataDoor, Door, RefusedError, Visitors
 from kavka_operator.process.console.events import StreamTiming
 from kavka_operator.process.console.live import BOUNDS, SUBRESOURCES, LaneSource, LiveBounds, LivePlaces
 from kavka_operator.process.console.page import Console
@@ -282,7 +282,7 @@ def test_a_few_clusters_are_looked_into_at_a_time() -> None:
     play(scenario, bounds=LiveBounds(watches_max=1))
 
 
-def test_one_token_has_half_of_the_clusters_that_are_looked_into() -> None:
+def test_one_visitor_has_half_of_the_clusters_that_are_looked_into() -> None:
     async def scenario(stage: Stage) -> None:
         look_into(stage, "second", "third")
         async with stage.stream("groups") as first, stage.stream("groups", cluster="shop/second") as second:
@@ -290,7 +290,7 @@ def test_one_token_has_half_of_the_clusters_that_are_looked_into() -> None:
             await shown(second)
             for view in ("groups", "shares"):
                 answer = await stage.get("/events", cluster="shop/third", view=view)
-                assert (answer.status, "2 clusters are looked into already for this token" in await answer.text()) == (
+                assert (answer.status, "2 clusters are looked into already for this user" in await answer.text()) == (
                     503,
                     True,
                 )
@@ -410,8 +410,45 @@ def test_records_of_internal_topics_take_the_rights_to_what_they_tell_of(topic: 
     play(scenario)
 
 
-def test_a_token_is_one_however_its_header_is_written() -> None:
-    assert visitor_of("Bearer seer") == visitor_of("bearer   seer ") != visitor_of("Bearer other")
+def test_a_visitor_is_a_user_whatever_the_tokens_are() -> None:
+    async def scenario() -> None:
+        tokens = ("seer", "again", "other", "old", "older")
+        users: dict[str, str | None] = {"again": "seer", "old": None, "older": None}
+        reviews = Reviews({token: set() for token in tokens}, users=users)
+        visitors = Visitors(reviews, lambda: 0.0)
+        found = {token: await visitors.find(f"Bearer {token}", "") for token in tokens}
+        assert found["seer"] == found["again"] == await visitors.find("bearer   seer ", "")
+        assert len({found[token] for token in tokens}) == 4, "where no user is named, a token is a visitor"
+        assert reviews.named == [*tokens], "what was answered is remembered"
+        reviews.fault = 500
+        for token, status in (("new", 503), ("", 401)):
+            with pytest.raises(RefusedError) as refused:
+                await visitors.find(f"Bearer {token}", "")
+            assert refused.value.status == status
+
+    asyncio.run(scenario())
+
+
+def test_tokens_of_one_user_have_half_of_the_questions_and_of_the_clusters_together() -> None:
+    async def scenario(stage: Stage) -> None:
+        look_into(stage, "second", "third")
+        stage.reviews.allowed["again"] = stage.reviews.allowed["seer"]
+        stage.reviews.users["again"] = "seer"
+        asked = [
+            asyncio.create_task(stage.get("/records", token, topic="slow")) for token in ("seer", "again", "other")
+        ]
+        await until(lambda: (len(stage.read), len(stage.places.questions)) == (module.QUESTIONS_AT_ONCE_MAX, 3))
+        for token in ("seer", "again"):
+            assert await stage.status("/records", token, topic="orders") == 503
+        stage.held.set()
+        assert [(await task).status for task in asked] == [200, 200, 200]
+        async with stage.stream("groups") as first, stage.stream("groups", "again", cluster="shop/second") as second:
+            await shown(first)
+            await shown(second)
+            for token, status in (("seer", 503), ("again", 503), ("other", 200)):
+                assert await stage.status("/events", token, cluster="shop/third", view="groups") == status
+
+    play(scenario, bounds=LiveBounds(watches_max=4, waiting_max=4))
 
 
 def test_users_and_rules_that_are_too_many_are_not_sent(monkeypatch: pytest.MonkeyPatch) -> None:

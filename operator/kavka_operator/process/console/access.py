@@ -63,6 +63,9 @@ class Reviews(Protocol):
     async def may_get(self, token: str, subresource: str, namespace: str, name: str) -> bool:
         """Whether the holder may get a subresource of a KafkaCluster. Raises ApiError."""
 
+    async def user_name(self, token: str) -> str | None:
+        """The user that the holder is; None where the API server does not tell. Raises ApiError."""
+
 
 class RefusedError(Exception):
     """A visitor who sees nothing; `status` is the code of HTTP for it."""
@@ -187,6 +190,33 @@ class Gate(Generic[T]):
         return self.remembered.get(key)
 
 
+class Visitors:
+    """Tells visitors apart by the users that the API server takes them for, so that one with many tokens is one.
+
+    Where the API server names no user, a token is a visitor.
+    """
+
+    def __init__(
+        self, reviews: Reviews, clock: Callable[[], float] = time.monotonic, bounds: DoorBounds = BOUNDS
+    ) -> None:
+        self._reviews = reviews
+        self.gate: Gate[bytes] = Gate(clock, bounds)
+
+    async def find(self, authorization: str, address: str) -> bytes:
+        """Return the visitor who sends this Authorization from an address, as bounds count it. Raises RefusedError."""
+        token = token_of(authorization)
+        return await self.gate.answer(token, address, partial(self._reviewed, token))
+
+    async def _reviewed(self, token: str) -> bytes:
+        """Return a hash of the user's name, or of the token. Raises RefusedError."""
+        try:
+            name = await self._reviews.user_name(token)
+        except ApiError as error:
+            raise refusal_of(error) from error
+        counted = f"token\n{token}" if name is None else f"user\n{name}"
+        return hashlib.sha256(counted.encode(errors="surrogatepass")).digest()
+
+
 class Door:
     """Lets visitors in by their tokens. `clock` counts seconds."""
 
@@ -196,6 +226,7 @@ class Door:
         self._reviews = reviews
         self._bounds = bounds
         self.gate: Gate[Rights] = Gate(clock, bounds)
+        self.visitors = Visitors(reviews, clock, bounds)
 
     async def rights(self, authorization: str, address: str, namespaces: Callable[[], Iterable[str]]) -> Rights:
         """Return the rights of who sends this Authorization from an address. `namespaces`, which takes a while where
@@ -238,6 +269,7 @@ class DataDoor:
     ) -> None:
         self._reviews = reviews
         self.gate: Gate[bool] = Gate(clock, bounds)
+        self.visitors = Visitors(reviews, clock, bounds)
 
     async def check(self, authorization: str, address: str, cluster: ClusterKey, subresource: str) -> None:
         """Raise RefusedError unless who sends this Authorization from an address may get the subresource of the
@@ -269,11 +301,6 @@ def refusal_of(error: ApiError) -> RefusedError:
     if error.status == UNKNOWN:
         return RefusedError(UNKNOWN, "the API server does not know this token, or it has ended")
     return RefusedError(UNAVAILABLE, f"whether you may see this is not known: {error}")
-
-
-def visitor_of(authorization: str) -> bytes:
-    """Return what one visitor's bounds are counted by: a hash of the token. Raises RefusedError."""
-    return hashlib.sha256(token_of(authorization).encode()).digest()
 
 
 def token_of(authorization: str) -> str:

@@ -20,7 +20,7 @@ STREAM: Final = {**HEADERS, "Content-Type": "text/event-stream; charset=utf-8", 
 WHOLE: Final = {**HEADERS, "Content-Type": "application/json; charset=utf-8"}
 STREAMS_MAX: Final = 64
 STREAMS_OF_ONE_MAX: Final = 16
-"""Of one token."""
+"""Of one visitor."""
 LOOK_SECONDS: Final = 1.0
 HEARTBEAT_SECONDS: Final = 5.0
 """After so long without a change a comment is sent, which tells both sides that the other is still there."""

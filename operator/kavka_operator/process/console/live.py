@@ -32,7 +32,7 @@ from kavka_operator.live_views.sources import ClusterSource, Source
 from kavka_operator.live_views.views import cluster_view
 from kavka_operator.live_views.watch import Watch
 from kavka_operator.platform.kubernetes.live.resource_cache import ClusterKey
-from kavka_operator.process.console.access import DataDoor, RefusedError, visitor_of
+from kavka_operator.process.console.access import DataDoor, RefusedError
 from kavka_operator.process.console.events import Shown
 from kavka_operator.process.console.record_reader import ANSWER_BYTES_MAX, read_apart
 from kavka_operator.process.console.shares import Places, Questions, Watches
@@ -96,6 +96,11 @@ class LivePlace:
     @property
     def name(self) -> str:
         return "/".join(self.cluster)
+
+
+def bearer(request: web.Request) -> tuple[str, str]:
+    """The Authorization that a visitor sends, and the address that sends it."""
+    return request.headers.get("Authorization", ""), request.remote or ""
 
 
 def live_place(request: web.Request, view: str) -> LivePlace | None:
@@ -177,8 +182,7 @@ class LivePlaces:
 
     async def check(self, request: web.Request, place: LivePlace) -> None:
         """Raise RefusedError unless the visitor may see the place."""
-        authorization, address = request.headers.get("Authorization", ""), request.remote or ""
-        await self.door.check(authorization, address, place.cluster, SUBRESOURCES[place.view])
+        await self.door.check(*bearer(request), place.cluster, SUBRESOURCES[place.view])
 
     async def _question(self, request: web.Request, place: LivePlace) -> Document:
         """The question about records of a topic, once it is certain that its visitor may see the place.
@@ -188,10 +192,9 @@ class LivePlaces:
         await self.check(request, place)
         fields = {name: request.query[name] for name in FIELDS if name in request.query}
         if query_of(fields).topic.startswith(INTERNAL_PREFIX):
-            authorization, address = request.headers.get("Authorization", ""), request.remote or ""
             for subresource in INTERNAL_RIGHTS:
                 try:
-                    await self.door.check(authorization, address, place.cluster, subresource)
+                    await self.door.check(*bearer(request), place.cluster, subresource)
                 except RefusedError as error:
                     raise RefusedError(error.status, f"{INTERNAL}: {error}") from error
         return fields
@@ -201,13 +204,13 @@ class LivePlaces:
         await self.watches.close()
 
     @asynccontextmanager
-    async def watched(self, request: web.Request, cluster: ClusterKey) -> AsyncIterator[Watch]:
+    async def watched(self, visitor: bytes, cluster: ClusterKey) -> AsyncIterator[Watch]:
         """Look at a cluster meanwhile, for a visitor who may. Raises RefusedError where the operator does not look
         after it, or too many are looked at already.
         """
         if self.view_of(cluster) is None:
             raise RefusedError(404, NOT_HERE)
-        with self.watches.page(cluster, _visitor(request)) as watch:
+        with self.watches.page(cluster, visitor) as watch:
             async with watch.watched():
                 yield watch
 
@@ -241,7 +244,7 @@ class LivePlaces:
         place = live_place(request, RECORDS)
         assert place is not None, "it is one"
         await self._question(request, place)
-        visitor = _visitor(request)
+        visitor = await self.door.visitors.find(*bearer(request))
         with self.questions.turn(visitor):
             give_back = await self._places.take(visitor)
             try:
@@ -258,7 +261,7 @@ class LivePlaces:
         place = live_place(request, ACCESS)
         assert place is not None, "it is one"
         await self.check(request, place)
-        visitor = _visitor(request)
+        visitor = await self.door.visitors.find(*bearer(request))
         with self.questions.turn(visitor):
             give_back = await self._places.take(visitor)
             try:
@@ -283,10 +286,6 @@ def _leave(give_back: Callable[[], None], answer: "asyncio.Future[Any]") -> None
     give_back()
     if not answer.cancelled():
         answer.exception()  # looked at, so that nothing is logged where its browser has left
-
-
-def _visitor(request: web.Request) -> bytes:
-    return visitor_of(request.headers.get("Authorization", ""))
 
 
 def _now() -> str:

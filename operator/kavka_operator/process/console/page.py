@@ -28,9 +28,9 @@ from kavka_operator.kafka.admin import AdminError
 from kavka_operator.live_views.records import BadQueryError
 from kavka_operator.platform.kubernetes.live.resource_cache import cluster_of, key_of_document
 from kavka_operator.process.console import live
-from kavka_operator.process.console.access import Door, RefusedError, Rights, visitor_of
+from kavka_operator.process.console.access import Door, RefusedError, Rights
 from kavka_operator.process.console.events import TIMING, Shown, Streams, StreamTiming, send, send_whole
-from kavka_operator.process.console.live import LivePlace, LivePlaces, live_place
+from kavka_operator.process.console.live import LivePlace, LivePlaces, bearer, live_place
 from kavka_operator.process.console.overview import overview
 from kavka_operator.process.console.views import VIEWS, view_document
 from kavka_operator.process.metrics import Figures
@@ -116,7 +116,7 @@ class Console:
                 return await self._live_events(request, self.live, asked)
             place = _place_of(request)
             await self._rights(request)
-            visitor = b"" if self.door is None else visitor_of(request.headers.get("Authorization", ""))
+            visitor = b"" if self.door is None else await self.door.visitors.find(*bearer(request))
             with self.streams.place(visitor, is_of_all=self.door is None):
                 return await send(request, partial(self._shown, request, place), self.timing)
         except RefusedError as error:
@@ -126,8 +126,9 @@ class Console:
         """Send a place that is asked of Kafka as events. Raises RefusedError."""
         self._check_host(request)
         await places.check(request, place)
-        with self.streams.place(visitor_of(request.headers.get("Authorization", "")), is_of_all=False):
-            async with places.watched(request, place.cluster) as watch:
+        visitor = await places.door.visitors.find(*bearer(request))
+        with self.streams.place(visitor, is_of_all=False):
+            async with places.watched(visitor, place.cluster) as watch:
                 return await send(request, partial(places.shown, request, place, watch), self.timing)
 
     async def _asked(
@@ -159,8 +160,7 @@ class Console:
         self._check_host(request)
         if self.door is None:
             return None
-        authorization, address = request.headers.get("Authorization", ""), request.remote or ""
-        return await self.door.rights(authorization, address, self._namespaces)
+        return await self.door.rights(*bearer(request), self._namespaces)
 
     def _namespaces(self) -> set[str]:
         return {str(key_of_document(document)[1]) for document in self.figures.documents()}

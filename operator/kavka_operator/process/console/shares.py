@@ -1,6 +1,6 @@
 """Shares of what the operator does for visitors at a time: one of them has half at most, so that others find room.
 
-A visitor is counted by the hash of the token.
+A visitor is a user of the API server (`access.Visitors`).
 """
 
 import asyncio
@@ -120,7 +120,7 @@ class Watches:
         if known is None or not known.is_of(visitor):
             of_one_max = half(self.watches_max)
             if sum(of.is_of(visitor) for of in kept.values()) >= of_one_max:
-                raise _too_many(of_one_max, " for this token")
+                raise _too_many(of_one_max, " for this user")
         if known is None:
             known = kept[cluster] = Looked(self.make(cluster), visitor)
         return known

@@ -1,4 +1,5 @@
-"""Asks the API server what the holder of a token may do, as that one: a SelfSubjectAccessReview with the token.
+"""Asks the API server who the holder of a token is and what that one may do: a SelfSubjectReview, and a
+SelfSubjectAccessReview, with the token.
 
 Nothing of the operator's own credentials goes with it, so that a token that the API server does not know is refused by
 the API server itself, and the operator needs no right to judge others.
@@ -7,7 +8,7 @@ the API server itself, and the operator needs no right to judge others.
 import asyncio
 import json
 from collections.abc import Mapping
-from typing import Final
+from typing import Any, Final
 
 from aiohttp import ClientError
 from kubernetes.aio.client import ApiClient, Configuration
@@ -16,7 +17,11 @@ from kavka_operator.api import GROUP
 from kavka_operator.api.kinds import KINDS
 from kavka_operator.platform.kubernetes.live.api import ApiError
 
-PLACE: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
+ACCESS: Final = "authorization.k8s.io/v1", "SelfSubjectAccessReview"
+SUBJECT: Final = "authentication.k8s.io/v1", "SelfSubjectReview"
+LACKING: Final = (403, 404)
+"""Where the API server has no such review (before Kubernetes 1.28), or `system:basic-user` was taken from its users."""
+NO_REVIEW: Final = "what answers for the API server does not answer a review"
 REVIEW_SECONDS_MAX: Final = 10.0
 OF_SERVER: Final = (
     "ssl_ca_cert", "ca_cert_data", "verify_ssl", "proxy", "proxy_headers", "tls_server_name",
@@ -46,26 +51,41 @@ class AccessReviews:
         about = {"resource": KINDS["KafkaCluster"].plural, "subresource": subresource}
         return await self._may(token, {"verb": "get", **about, "namespace": namespace, "name": name})
 
+    async def user_name(self, token: str) -> str | None:
+        """Return the user that the token's holder is; None where the API server does not tell. Raises ApiError, as
+        `may_list`.
+        """
+        try:
+            answer = await self._reviewed(token, SUBJECT, {})
+        except ApiError as error:
+            if error.status in LACKING:
+                return None
+            raise
+        return _user_name(answer)
+
     async def _may(self, token: str, wanted: Mapping[str, str]) -> bool:
         """Return what a review says. Raises ApiError."""
-        body = {
-            "apiVersion": "authorization.k8s.io/v1",
-            "kind": "SelfSubjectAccessReview",
-            "spec": {"resourceAttributes": {"group": GROUP, **wanted}},
-        }
+        spec = {"spec": {"resourceAttributes": {"group": GROUP, **wanted}}}
+        return _is_allowed(await self._reviewed(token, ACCESS, spec))
+
+    async def _reviewed(self, token: str, review: tuple[str, str], more: Mapping[str, Any]) -> bytes:
+        """Return the API server's answer to a review. Raises ApiError."""
+        version, kind = review
+        place = f"/apis/{version}/{kind.lower()}s"
+        body = {"apiVersion": version, "kind": kind, **more}
         headers = {
             "Accept": "application/json", "Content-Type": "application/json", "Authorization": f"Bearer {token}"
         }  # fmt: skip
-        prepared = await self._client.param_serialize("POST", PLACE, header_params=headers, body=body, auth_settings=[])
+        prepared = await self._client.param_serialize("POST", place, header_params=headers, body=body, auth_settings=[])
         try:
             async with asyncio.timeout(REVIEW_SECONDS_MAX):
                 answer = await self._client.call_api(*prepared, _request_timeout=REVIEW_SECONDS_MAX)
-                data = await answer.response.read()
+                data = bytes(await answer.response.read())
         except (OSError, TimeoutError, ClientError) as error:
             raise ApiError(f"the API server does not answer: {str(error) or type(error).__name__}") from error
         if not 200 <= answer.status < 300:
             raise ApiError("the API server refuses the review", answer.status)
-        return _is_allowed(data)
+        return data
 
 
 def _is_allowed(data: bytes) -> bool:
@@ -73,7 +93,18 @@ def _is_allowed(data: bytes) -> bool:
     try:
         return json.loads(data)["status"]["allowed"] is True
     except (ValueError, LookupError, TypeError) as error:
-        raise ApiError("what answers for the API server does not answer a review") from error
+        raise ApiError(NO_REVIEW) from error
+
+
+def _user_name(data: bytes) -> str:
+    """The user that a review names. Raises ApiError."""
+    try:
+        found = json.loads(data)["status"]["userInfo"]["username"]
+    except (ValueError, LookupError, TypeError) as error:
+        raise ApiError(NO_REVIEW) from error
+    if not isinstance(found, str) or not found:
+        raise ApiError(NO_REVIEW)
+    return found
 
 
 def without_credentials(configuration: Configuration) -> Configuration:
