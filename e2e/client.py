@@ -1,4 +1,5 @@
-"""A client in a pod of its own: `produce` numbers until it is ended, `check` that none is lost and none is there twice.
+"""A client in a pod of its own: `produce` numbers until it is ended, `check` that none is lost and none is there twice,
+`commit` as the group `readers`.
 
 It speaks TLS where the file of `AUTHORITY` is there.
 
@@ -51,6 +52,19 @@ def check(bootstrap: str, count: int) -> None:
     print(f"{len(missing)} lost, {len(found) - len(set(found))} twice")
 
 
+def commit(bootstrap: str) -> None:
+    """Read a first record as a member of a group, and commit that."""
+    consumer = KafkaConsumer(
+        TOPIC, bootstrap_servers=bootstrap, group_id="readers", auto_offset_reset="earliest", **ACCESS
+    )
+    next(consumer)
+    consumer.commit()
+    consumer.close()
+
+
 if __name__ == "__main__":
     command, address, *rest = sys.argv[1:]
-    produce(address) if command == "produce" else check(address, int(rest[0]))
+    if command == "check":
+        check(address, int(rest[0]))
+    else:
+        {"produce": produce, "commit": commit}[command](address)
