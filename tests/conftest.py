@@ -30,6 +30,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure(config: pytest.Config) -> None:
+    os.environ["KAVKA_PROFILE"] = ""  # commands take no profile of who runs the tests
     config.pluginmanager.register(ProcessorTime())
 
 

@@ -8,6 +8,7 @@ Spark's Kafka source is let in as this process was.
 
 import os
 import re
+import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Final
@@ -18,14 +19,7 @@ from kavka_cli.output import CommandError
 from kavka_operator.domain.access import OPEN, Origin, Security
 
 OPTION: Final = "--command-config"
-OF_FILE: Final = Origin(
-    login=f"{OPTION}: sasl.jaas.config",
-    place="the file",
-    tls=f"{OPTION}: security.protocol",
-    authority="ssl.truststore.location",
-    own="ssl.keystore.location",
-    pair="what it has",
-)
+STANDARD_INPUT: Final = Path("-")
 PROTOCOLS: Final = ("PLAINTEXT", "SSL", "SASL_PLAINTEXT", "SASL_SSL")
 LOGIN_MODULES: Final = {
     "PLAIN": "org.apache.kafka.common.security.plain.PlainLoginModule",
@@ -47,19 +41,43 @@ def client_of_file(path: Path) -> tuple[Security, str | None]:
     """Return what the file says, and the brokers that it names, if any. Raises CommandError, which names the property
     that is not understood.
     """
+    properties = read_properties(path)
+    return security_of_properties(properties, f"{OPTION}: {path}", OPTION), properties.get(BOOTSTRAP)
+
+
+def read_properties(path: Path) -> dict[str, str]:
+    """Return the properties of the file that `--command-config` names; `-` is standard input. Raises CommandError."""
     try:
-        properties = parse_properties(path.read_text(encoding="utf-8"))
+        return parse_properties(sys.stdin.read() if path == STANDARD_INPUT else path.read_text(encoding="utf-8"))
     except OSError as problem:
         raise CommandError(f"{OPTION}: {path} cannot be read: {problem.strerror}") from problem
     except (ConfigError, UnicodeDecodeError) as problem:
         raise CommandError(f"{OPTION}: {path} is no properties file: {problem}") from problem
+
+
+def security_of_properties(properties: Mapping[str, str], place: str, named: str = "") -> Security:
+    """Return what properties say, which errors place there; what brokers refuse later is placed at `named`. Raises
+    CommandError, which names the property that is not understood.
+    """
     try:
-        return _security(properties, lambda name: _text(properties, name)), properties.get(BOOTSTRAP)
+        return _security(properties, lambda name: _text(properties, name), origin_of(named or place))
     except ValueError as problem:
-        raise CommandError(f"{OPTION}: {path}: {problem}") from problem
+        raise CommandError(f"{place}: {problem}") from problem
 
 
-def _security(properties: Mapping[str, str], text: Callable[[str], str]) -> Security:
+def origin_of(place: str) -> Origin:
+    """The names of properties that a person has to put right."""
+    return Origin(
+        login=f"{place}: sasl.jaas.config",
+        place="the file",
+        tls=f"{place}: security.protocol",
+        authority="ssl.truststore.location",
+        own="ssl.keystore.location",
+        pair="what it has",
+    )
+
+
+def _security(properties: Mapping[str, str], text: Callable[[str], str], origin: Origin) -> Security:
     """Raises ValueError, which names the property."""
     if unknown := sorted(properties.keys() - KNOWN):
         raise ValueError(f"{unknown[0]} is not understood; {', '.join(sorted(KNOWN))} are")
@@ -78,7 +96,7 @@ def _security(properties: Mapping[str, str], text: Callable[[str], str]) -> Secu
     mechanism, username, password = _login(properties) if is_sasl else (None, None, None)
     certificate, key = _own(properties, text)
     authority = _authority(properties, text) if is_tls else None
-    return Security(is_tls, authority, certificate, key, mechanism, username, password, origin=OF_FILE)
+    return Security(is_tls, authority, certificate, key, mechanism, username, password, origin=origin)
 
 
 def _login(properties: Mapping[str, str]) -> tuple[str, str, str]:

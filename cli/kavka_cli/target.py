@@ -1,6 +1,7 @@
 """Finds the cluster that a command is for: one of `kavka up`, one on Kubernetes, or any by bootstrap addresses."""
 
 import base64
+import os
 import socket
 from argparse import ArgumentParser, Namespace
 from collections.abc import Mapping, Sequence
@@ -14,8 +15,11 @@ from kavka_cli.connection import bootstrap_and_security
 from kavka_cli.kubernetes.api_server import KubernetesError
 from kavka_cli.local_clusters import state_directory, the_cluster
 from kavka_cli.local_resources import Document
-from kavka_cli.output import CommandError
+from kavka_cli.output import CommandError, note
+from kavka_cli.plugin import is_plugin
+from kavka_cli.profiles import PROFILE_VARIABLE, Profile, default_profile, profiles
 from kavka_cli.resource_store import (
+    STATE_VARIABLE,
     KubernetesResources,
     StoreOptions,
     add_store,
@@ -43,7 +47,8 @@ from kavka_operator.reconcile.quotas import declared
 class TargetOptions:
     """Options of a command line that say which cluster is meant.
 
-    With `bootstrap` it is any Kafka, whose pages `metrics` names, and which `security` lets this process in.
+    With `bootstrap` it is any Kafka, whose pages `metrics` names, and which `security` lets this process in. Of a
+    profile it has the name, and the URL of its schema registry.
     """
 
     bootstrap: str | None = None
@@ -51,6 +56,8 @@ class TargetOptions:
     cluster: str | None = None
     where: StoreOptions = field(default_factory=StoreOptions)
     security: Security = OPEN
+    profile: str | None = None
+    registry: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,6 +75,12 @@ class Target:
     users: frozenset[str] = frozenset()
     namespace: str = "default"
     resources: tuple[AnyResource, ...] = ()
+    registry: str | None = None
+
+    @property
+    def is_declared(self) -> bool:
+        """Whether a KafkaCluster of this machine or of Kubernetes declares it."""
+        return any(isinstance(resource, KafkaCluster) for resource in self.resources)
 
 
 def add_target(parser: ArgumentParser, *, has_pages: bool = True) -> None:
@@ -78,6 +91,7 @@ def add_target(parser: ArgumentParser, *, has_pages: bool = True) -> None:
     words = "Any other Kafka, by the addresses of its brokers."
     parser.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
     add_client_properties(parser)
+    add_profile(parser)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
     if has_pages:
         parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
@@ -91,9 +105,50 @@ def add_client_properties(parser: ArgumentParser) -> None:
     parser.add_argument(OPTION, type=Path, metavar="FILE", help=words)
 
 
+def add_profile(parser: ArgumentParser) -> None:
+    """Add `--profile`."""
+    words = f"Any other Kafka, by the name of a profile of `kavka profile`. [env: {PROFILE_VARIABLE}]"
+    parser.add_argument("--profile", metavar="PROFILE", help=words)
+
+
+def named_profile(options: Namespace) -> Profile | None:
+    """The profile that `--profile` names. Raises CommandError where there is none, or more says which is meant."""
+    if options.profile is None:
+        return None
+    if options.bootstrap or options.command_config is not None:
+        raise CommandError("--profile says where a Kafka is and how it lets clients in; leave out the other options")
+    return profiles().get(options.profile)
+
+
+def implied_profile(options: Namespace) -> Profile | None:
+    """The profile that a command takes whose options name no cluster, no namespace and no store. Raises CommandError.
+
+    A note on stderr names it: it may be another cluster than the one that runs here.
+    """
+    where = store_options(options)
+    is_named = options.bootstrap or options.command_config is not None or where != StoreOptions()
+    if is_named or (PROFILE_VARIABLE not in os.environ and os.environ.get(STATE_VARIABLE)) or is_plugin():
+        return None
+    found = default_profile()
+    if found is not None:
+        note(f'profile "{found.name}": {found.bootstrap}')
+    return found
+
+
+def options_of(profile: Profile, options: Namespace, name: str | None = None) -> TargetOptions:
+    """The options that say that the Kafka of a profile is meant. Raises CommandError."""
+    metrics, where = options.metrics or profile.metrics, store_options(options)
+    return TargetOptions(
+        profile.bootstrap, metrics, name, where, profile.security, profile=profile.name, registry=profile.registry
+    )
+
+
 def target_options(options: Namespace) -> TargetOptions:
     """The options that `add_target` added. Raises CommandError where the file of properties is not understood."""
     name, where = options.cluster or options.name, store_options(options)
+    profile = named_profile(options) or (implied_profile(options) if name is None else None)
+    if profile is not None:
+        return options_of(profile, options, name)
     if options.command_config is None:
         return TargetOptions(options.bootstrap, options.metrics, name, where)
     security, bootstrap = client_of_file(options.command_config)
@@ -105,7 +160,14 @@ def find_target(options: TargetOptions) -> Target:
     if options.bootstrap is not None:
         namespace = options.where.namespace or "default"
         pages = urls_of(options.metrics)
-        return Target(options.bootstrap, options.bootstrap, pages, security=options.security, namespace=namespace)
+        return Target(
+            options.profile or options.bootstrap,
+            options.bootstrap,
+            pages,
+            security=options.security,
+            namespace=namespace,
+            registry=options.registry,
+        )
     if options.security != OPEN:
         words = "is for a Kafka that --bootstrap or its bootstrap.servers name; other clusters say it themselves"
         raise CommandError(f"--command-config {words}")

@@ -23,6 +23,7 @@ ORDER = (
     "consume",
     "produce",
     "acls",
+    "profile",
     "quota",
     "doctor",
     "export",

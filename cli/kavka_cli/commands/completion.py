@@ -3,12 +3,14 @@
 import argparse
 from argparse import ArgumentParser, Namespace
 from collections.abc import Iterator
+from typing import Final
 
 import shtab
 
 from kavka_cli.output import say
 from kavka_cli.registry import CommandParser
 
+PROFILES: Final = "kavka profile list -o name 2>/dev/null"
 HELP = 'Print completion for a shell: eval "$(kavka completion bash)".'
 
 
@@ -23,6 +25,7 @@ def run(options: Namespace) -> int:
 
     root = parser()
     load_all(root)
+    complete_profiles(root)
     say(shtab.complete(root, shell=options.shell))
     return 0
 
@@ -32,6 +35,15 @@ def load_all(parser: ArgumentParser) -> None:
     for command in commands_of(parser):
         command.load()
         load_all(command)
+
+
+def complete_profiles(parser: ArgumentParser) -> None:
+    """Let the shell ask for the names of profiles wherever one is an argument."""
+    for action in parser._actions:
+        if action.metavar == "PROFILE":
+            vars(action)["complete"] = shtab.cmd(PROFILES)
+    for command in commands_of(parser):
+        complete_profiles(command)
 
 
 def commands_of(parser: ArgumentParser) -> Iterator[CommandParser]:

@@ -3,7 +3,7 @@
 import logging
 import os
 from argparse import ArgumentParser, Namespace
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -11,10 +11,19 @@ from typing import TYPE_CHECKING
 from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.output import CommandError, complain, note, say
+from kavka_cli.profiles import PROFILE_VARIABLE, Profile, profiles
 from kavka_cli.resource_store import add_store, store_options
 from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, RegistryClient, RegistryError
-from kavka_cli.target import Target, TargetOptions, add_client_properties, find_target, target_options
+from kavka_cli.target import (
+    Target,
+    TargetOptions,
+    add_client_properties,
+    find_target,
+    implied_profile,
+    options_of,
+    target_options,
+)
 from kavka_operator.optional_libraries import lacking
 from kavka_operator.platform.local.layout import Layout, clusters
 
@@ -35,6 +44,8 @@ def add_options(parser: ArgumentParser) -> None:
     words = "Any other Kafka, by the addresses of its brokers; may be given more than once, a cluster each."
     parser.add_argument("--bootstrap", action="append", default=[], metavar="HOST:PORT,...", help=words)
     add_client_properties(parser)
+    words = f"A Kafka by a profile of `kavka profile`; may be given more than once. [env: {PROFILE_VARIABLE}]"
+    parser.add_argument("--profile", action="append", default=[], metavar="PROFILE", help=words)
     words = "Metrics pages of brokers, for what Kafka's API does not tell; those of a local cluster are known."
     parser.add_argument("--metrics", default="", metavar="URL,...", help=words)
     words = "A schema registry with Confluent's API, by which records are decoded (or $KAVKA_REGISTRY)."
@@ -56,7 +67,10 @@ def run(options: Namespace) -> int:
         if lack := lacking("kavka console", "console", "kavka_top", "aiohttp"):
             raise CommandError(lack)
         _check(options)
-        found = {target.name: target for target in targets_of(options)}
+        found = dict[str, Target]()
+        for target in targets_of(options):
+            if (other := found.setdefault(target.name, target)).bootstrap != target.bootstrap:
+                raise CommandError(f'"{target.name}" is {other.bootstrap} and {target.bootstrap}: show one of them')
         return _serve(found, options)
     except (CommandError, RegistryError) as error:
         return complain(error)
@@ -68,20 +82,23 @@ def _check(options: Namespace) -> None:
         raise CommandError(f"--every is from {EVERY_SECONDS_MIN:g} to {EVERY_SECONDS_MAX:g} seconds")
     if options.port is not None and not 0 <= options.port <= PORT_MAX:
         raise CommandError(f"--port: {options.port} is not from 0 to {PORT_MAX}")
-    if len(options.clusters) + len(options.bootstrap) > CLUSTERS_MAX:
+    count = len(options.clusters) + len(options.bootstrap) + len(options.profile)
+    if count > CLUSTERS_MAX:
         raise CommandError(f"at most {CLUSTERS_MAX} clusters stand on one page")
-    if options.metrics and len(options.clusters) + len(options.bootstrap) > 1:
+    if options.metrics and count > 1:
         raise CommandError("--metrics is for one cluster; show the others by a console of their own")
 
 
 def targets_of(options: Namespace) -> Iterator[Target]:
     """Give the clusters. Raises CommandError where there is none, or one does not run."""
-    if options.bootstrap or options.command_config is not None:
-        for address in options.bootstrap or [None]:
-            yield find_target(target_options(_one(options, bootstrap=address)))
-        chosen = options.clusters
-    else:
-        chosen = options.clusters or _running(options) or [None]
+    others = _profiles(options)
+    for profile in others:
+        yield find_target(options_of(profile, options))
+    has_file = options.command_config is not None
+    for address in options.bootstrap or ([None] if has_file else []):
+        yield find_target(target_options(_one(options, bootstrap=address)))
+    is_elsewhere = bool(others or options.bootstrap or has_file)
+    chosen = options.clusters if is_elsewhere else options.clusters or _running(options) or [None]
     for name in chosen:
         where = store_options(options)
         yield find_target(TargetOptions(metrics=options.metrics, cluster=name, where=where))
@@ -89,7 +106,15 @@ def targets_of(options: Namespace) -> Iterator[Target]:
 
 def _one(options: Namespace, bootstrap: str | None) -> Namespace:
     """The options as they are for one cluster."""
-    return Namespace(**{**vars(options), "bootstrap": bootstrap, "cluster": None, "name": None})
+    return Namespace(**{**vars(options), "bootstrap": bootstrap, "cluster": None, "name": None, "profile": None})
+
+
+def _profiles(options: Namespace) -> list[Profile]:
+    """The profiles that are named, or the one that is meant where nothing is. Raises CommandError."""
+    if options.profile:
+        return [profiles().get(name) for name in options.profile]
+    implied = None if options.clusters or options.write else implied_profile(options)
+    return [] if implied is None else [implied]
 
 
 def _running(options: Namespace) -> list[str]:
@@ -110,17 +135,28 @@ def _layouts(found: dict[str, Target], options: Namespace) -> dict[str, Layout]:
     chosen = {
         name: known[target.namespace, name]
         for name, target in found.items()
-        if is_local and name not in options.bootstrap and (target.namespace, name) in known
+        if is_local and target.is_declared and (target.namespace, name) in known
     }
     if options.write and not chosen:
         raise CommandError("--write edits the quotas of clusters of `kavka up`, and none of them is shown")
     return chosen
 
 
+def _registry(found: Iterable[Target]) -> str | None:
+    """The schema registry of the profiles that are shown. Raises CommandError where there are several."""
+    registries = sorted({target.registry for target in found if target.registry})
+    if len(registries) > 1:
+        raise CommandError(
+            f"the profiles name several schema registries: {', '.join(registries)}; choose by --registry"
+        )
+    return registries[0] if registries else None
+
+
 def _serve(found: dict[str, Target], options: Namespace) -> int:
     from kavka_top.console.audit_answers import UnreadableAnswersError, answers_at, answers_in
 
-    decoder = Decoder(RegistryClient(options.registry)) if options.registry else None
+    registry = options.registry or _registry(found.values())
+    decoder = Decoder(RegistryClient(registry)) if registry else None
     layouts = _layouts(found, options)
     with ExitStack() as stack:
         try:

@@ -60,9 +60,11 @@ def run(options: Namespace) -> int:
     try:
         begin_ms = moment_ms(options.begin)
         until_ms = moment_ms(options.until) if options.until else None
-        decoding = LineDecoding(Decoder(RegistryClient(options.registry))) if options.registry else None
+        target = find_target(target_options(options))
+        registry = options.registry or target.registry
+        decoding = LineDecoding(Decoder(RegistryClient(registry))) if registry else None
         wanted = Wanted(_matcher(options.grep, decoding), options.max, until_ms)
-        return _print(find_target(target_options(options)), options, begin_ms, wanted, decoding)
+        return _print(target, options, begin_ms, wanted, decoding)
     except (CommandError, AdminError, RegistryError) as error:
         return complain(error)
     except BrokenPipeError:

@@ -1,6 +1,6 @@
 """`kavka describe`: what is stored of a resource, and what was last seen of it.
 
-Of a topic that is named, the cluster is asked for its readers; with `--bootstrap` that is any Kafka.
+Of a topic that is named, the cluster is asked for its readers; with `--bootstrap` or `--profile` that is any Kafka.
 """
 
 from argparse import ArgumentParser, Namespace
@@ -13,7 +13,7 @@ from kavka_cli.resource_names import add_resource_names, parse_names
 from kavka_cli.resource_store import StoreOptions, add_store, open_store, store_options
 from kavka_cli.resource_tables import as_yaml, sort_key
 from kavka_cli.selector import EVERYTHING
-from kavka_cli.target import Target, TargetOptions, find_target
+from kavka_cli.target import Target, TargetOptions, add_client_properties, add_profile, find_target, target_options
 from kavka_cli.topic_readers import as_text, read_topic
 from kavka_operator.api.kinds import cluster_key
 from kavka_operator.api.printer_columns import aligned, node_table
@@ -31,13 +31,16 @@ def add_options(parser: ArgumentParser) -> None:
     add_store(parser)
     words = "Any Kafka, by the addresses of its brokers: describe topics of these names, without resources."
     parser.add_argument("--bootstrap", metavar="HOST:PORT,...", help=words)
+    add_client_properties(parser)
+    add_profile(parser)
+    parser.set_defaults(name=None, cluster=None, metrics="")
 
 
 def run(options: Namespace) -> int:
     """Print resources for a person; the exit code."""
     try:
-        if options.bootstrap is not None:
-            say("\n\n".join(_described_by(options.bootstrap, options.words)))
+        if (options.bootstrap, options.command_config, options.profile) != (None, None, None):
+            say("\n\n".join(_described_by(find_target(target_options(options)), options.words)))
             return 0
         chosen = store_options(options)
         named, store = parse_names(options.words), open_store(chosen)
@@ -55,12 +58,11 @@ def run(options: Namespace) -> int:
     return 0
 
 
-def _described_by(bootstrap: str, words: list[str]) -> list[str]:
+def _described_by(target: Target, words: list[str]) -> list[str]:
     """The topics of any Kafka. Raises CommandError and AdminError."""
     named = parse_names(words)
     if any(kind != Topic.kind_name or name is None for kind, name in named):
         raise CommandError("with --bootstrap name topics: kavka describe topic NAME --bootstrap HOST:PORT")
-    target = Target(bootstrap, bootstrap)
     return [f"topic: {name}\n{as_text(read_topic(target, name))}" for _, name in named if name is not None]
 
 

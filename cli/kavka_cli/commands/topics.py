@@ -90,8 +90,9 @@ def run(options: Namespace) -> int:
             raise CommandError(f"--rate is from {RATE_SECONDS_MIN:g} to {RATE_SECONDS_MAX:g} seconds")
         if options.rate is not None and options.output == "name":
             raise CommandError("--rate: names alone have none; write -o table or -o json")
-        target = find_target(target_options(options))
-        owners = None if options.bootstrap or options.command_config else _owners(target)
+        asked = target_options(options)
+        target = find_target(asked)
+        owners = None if asked.bootstrap is not None else _owners(target)
         found = _topics(target, options.topic, owners, options.rate or 0.0)
     except (CommandError, AdminError) as error:
         return complain(error)

@@ -1,6 +1,8 @@
 """Shell completion as bash uses it, and the examples that come with the command."""
 
+import os
 import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -42,6 +44,18 @@ def test_commands_options_and_choices_are_completed(script: Path) -> None:
 
 def test_commands_of_a_group_are_completed(script: Path) -> None:
     assert completed(script, "kavka", "audit", "") >= {"run", "verify"}
+
+
+def test_profiles_are_completed_by_their_names(script: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    command = tmp_path / "kavka"
+    command.write_text(f'#!/bin/sh\nexec {sys.executable} -m kavka_cli "$@"\n')
+    command.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
+    monkeypatch.setenv("KAVKA_CONFIG_DIR", str(tmp_path))
+    for name in ("prod-eu", "prod-us", "dev"):
+        assert run("profile", "create", name, "--bootstrap", "x:1")[0] == 0
+    assert completed(script, "kavka", "profile", "use", "prod") == {"prod-eu", "prod-us"}
+    assert completed(script, "kavka", "topics", "--profile", "d") == {"dev"}
 
 
 def test_another_shell_is_refused_by_name() -> None:

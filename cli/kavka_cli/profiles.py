@@ -1,0 +1,194 @@
+"""Profiles: each is a Kafka by a name, so that its addresses and its login need not be typed at every command.
+
+A profile is a file of properties as Kafka's own tools take it, in a directory of the user's alone; what only commands
+of Kavka know begins with `kavka.`. It may have a password, so that this user alone may read it, and what is printed of
+it has none. `current` beside the profiles names the one that commands take where nothing names another cluster.
+"""
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from kavka_broker.core.config.definition import ConfigError
+from kavka_broker.core.config.properties import format_properties, parse_properties
+from kavka_cli.client_properties import BOOTSTRAP, LOCATIONS, OPTION, read_properties, security_of_properties
+from kavka_cli.output import CommandError
+from kavka_operator.domain.access import Security
+from kavka_operator.platform.local.files import read_text, write_secret
+
+CONFIG_VARIABLE: Final = "KAVKA_CONFIG_DIR"
+PROFILE_VARIABLE: Final = "KAVKA_PROFILE"
+NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
+SUFFIX: Final = ".properties"
+METRICS, REGISTRY = "kavka.metrics", "kavka.registry"
+SECRETS: Final = ("sasl.jaas.config", "ssl.keystore.key", "ssl.key.password", "ssl.keystore.password")
+PASSWORD: Final = re.compile(r"(\bpassword\s*=\s*)(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')")
+OTHERS: Final = 0o077
+"""The rights on a file that users other than its owner have."""
+
+
+@dataclass(frozen=True, slots=True)
+class Profile:
+    """A Kafka: its addresses, the way in, its metrics pages and its schema registry."""
+
+    name: str
+    properties: Mapping[str, str]
+
+    @property
+    def bootstrap(self) -> str:
+        return self.properties.get(BOOTSTRAP, "")
+
+    @property
+    def metrics(self) -> str:
+        """URLs of metrics pages, with commas between; empty where none is known."""
+        return self.properties.get(METRICS, "")
+
+    @property
+    def registry(self) -> str | None:
+        """The URL of its schema registry."""
+        return self.properties.get(REGISTRY)
+
+    @property
+    def security(self) -> Security:
+        """The way in, as its properties have it. Raises CommandError."""
+        return security_of_properties(self._of_clients, f'profile "{self.name}"')
+
+    @property
+    def login(self) -> str:
+        """Protocol, mechanism and user in words. Raises CommandError."""
+        found = self.security
+        user = f"{found.mechanism} as {found.username}" if found.mechanism is not None else ""
+        own = "by certificate" if found.certificate is not None else ""
+        return " ".join(part for part in (found.protocol, user, own) if part)
+
+    @property
+    def shown(self) -> dict[str, str]:
+        """Its properties without what is secret."""
+        return {name: hidden(value) if name in SECRETS else value for name, value in self.properties.items()}
+
+    @property
+    def _of_clients(self) -> dict[str, str]:
+        return {name: value for name, value in self.properties.items() if name not in {METRICS, REGISTRY}}
+
+
+def hidden(text: str) -> str:
+    """A login without its password; of another text nothing."""
+    found, count = PASSWORD.subn(r'\1"***"', text)
+    return found if count else "***"
+
+
+def config_directory() -> Path:
+    """`$KAVKA_CONFIG_DIR`, or `kavka` below the user's directory of settings."""
+    if own := os.environ.get(CONFIG_VARIABLE):
+        return Path(own)
+    return Path(os.environ.get("XDG_CONFIG_HOME") or Path.home() / ".config") / "kavka"
+
+
+@dataclass(frozen=True, slots=True)
+class Profiles:
+    """The profiles in a directory."""
+
+    directory: Path
+
+    def __iter__(self) -> Iterator[Profile]:
+        """Give the profiles by name. Raises CommandError."""
+        return (self.get(name) for name in self.names())
+
+    def names(self) -> list[str]:
+        """The names of the profiles."""
+        found = (path.name.removesuffix(SUFFIX) for path in self._directory.glob(f"*{SUFFIX}"))
+        return sorted(name for name in found if NAME.fullmatch(name))
+
+    def path(self, name: str) -> Path:
+        """The file of a profile. Raises CommandError where no profile may have the name."""
+        if NAME.fullmatch(name) is None:
+            words = "letters, digits, dots, dashes and underscores, 63 at most, of which the first is a letter or digit"
+            raise CommandError(f'"{name}" is not a name for a profile; write {words}')
+        return self._directory / f"{name}{SUFFIX}"
+
+    def get(self, name: str) -> Profile:
+        """Return a profile. Raises CommandError where there is none, or others may read it."""
+        path = self.path(name)
+        try:
+            mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
+            properties = parse_properties(text)
+        except FileNotFoundError:
+            known = self.names()
+            others = f"there are {', '.join(known)}" if known else "make one with `kavka profile create`"
+            raise CommandError(f'there is no profile "{name}"; {others}') from None
+        except OSError as problem:
+            raise CommandError(f'profile "{name}": {path} cannot be read: {problem.strerror}') from problem
+        except (ConfigError, UnicodeDecodeError) as problem:
+            raise CommandError(f'profile "{name}": {path} is no properties file: {problem}') from problem
+        if mode & OTHERS:
+            raise CommandError(f'profile "{name}": other users may read {path}; chmod 600 {path}')
+        return Profile(name, properties)
+
+    def put(self, profile: Profile) -> None:
+        """Write a profile, as a file that this user alone may read. Raises CommandError."""
+        path = self.path(profile.name)
+        try:
+            self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
+            write_secret(path, format_properties(profile.properties))
+        except OSError as problem:
+            raise CommandError(f"{path} cannot be written: {problem.strerror}") from problem
+
+    def delete(self, name: str) -> None:
+        """Remove a profile; commands take it no more. Raises CommandError where there is none."""
+        if name not in self.names():
+            self.get(name)  # says that there is none
+        if self.current == name:
+            self.use(None)
+        self.path(name).unlink(missing_ok=True)
+
+    @property
+    def current(self) -> str | None:
+        """The profile that commands take where nothing names another cluster."""
+        return (read_text(self._current) or "").strip() or None
+
+    def use(self, name: str | None) -> None:
+        """Let commands take a profile, or none. Raises CommandError where there is no such profile."""
+        if name is None:
+            self._current.unlink(missing_ok=True)
+        else:
+            self.get(name)
+            write_secret(self._current, f"{name}\n")
+
+    @property
+    def _directory(self) -> Path:
+        return self.directory / "profiles"
+
+    @property
+    def _current(self) -> Path:
+        return self._directory / "current"
+
+
+def profiles() -> Profiles:
+    """The profiles of this user."""
+    return Profiles(config_directory())
+
+
+def default_profile() -> Profile | None:
+    """The profile that the environment names, otherwise the current one; None where neither is. Raises CommandError."""
+    known = profiles()
+    named = os.environ.get(PROFILE_VARIABLE)
+    name = known.current if named is None else named
+    return known.get(name) if name else None
+
+
+def new_profile(name: str, file: Path | None, more: Mapping[str, str | None]) -> Profile:
+    """Return a profile of the properties in a file and of `more`. Certificates that the file names by a path from here
+    are named from the root. Raises CommandError where a property is not understood, or no broker is named.
+    """
+    properties = {} if file is None else read_properties(file)
+    for location in LOCATIONS:
+        if location in properties:
+            properties[location] = str(Path(properties[location]).absolute())
+    made = Profile(name, {**properties, **{key: value for key, value in more.items() if value is not None}})
+    if not made.bootstrap:
+        raise CommandError(f"name its brokers: --bootstrap, or {BOOTSTRAP} in the file of {OPTION}")
+    _ = made.security  # understood now, and not at the first command that takes it
+    return made
