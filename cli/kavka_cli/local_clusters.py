@@ -48,5 +48,11 @@ def the_cluster(state: Path, namespace: str, name: str | None) -> Layout:
             raise CommandError(f"several clusters run; name one of {', '.join(layout.cluster for layout in several)}")
 
 
+def only_known(state: Path, namespace: str) -> str | None:
+    """The only cluster of a namespace, whether it runs or not; None where there is none, or there are several."""
+    known = [layout.cluster for layout in clusters(state) if layout.namespace == namespace]
+    return known[0] if len(known) == 1 else None
+
+
 def _others(known: list[Layout]) -> str:
     return f"; there are {', '.join(layout.cluster for layout in known)}" if known else ""

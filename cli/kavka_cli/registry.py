@@ -9,6 +9,7 @@ import argparse
 import ast
 import pkgutil
 from collections.abc import Iterator
+from difflib import get_close_matches
 from importlib import import_module
 from importlib.abc import InspectLoader
 from importlib.util import find_spec
@@ -24,6 +25,14 @@ class Parser(argparse.ArgumentParser):
     """Takes options before, between and after the words of a command, as kubectl does."""
 
     _is_between = False
+
+    def _check_value(self, action: Any, value: Any) -> None:
+        """Raise ArgumentError for a word that is no command; the message has the nearest one."""
+        if isinstance(action, argparse._SubParsersAction) and value not in action.choices:
+            near = get_close_matches(str(value), list(action.choices), 1)
+            fix = f'did you mean "{near[0]}"?' if near else f"`{self.prog} --help` lists them"
+            raise argparse.ArgumentError(None, f'there is no command "{value}"; {fix}')
+        super()._check_value(action, value)
 
     def parse_known_args(self, args: Any = None, namespace: Any = None) -> Any:
         if self._subparsers is not None or self._is_between:

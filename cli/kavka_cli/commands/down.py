@@ -8,6 +8,7 @@ from kavka_cli.local_clusters import (
     add_local_namespace,
     add_state_directory,
     is_running,
+    only_known,
     state_directory,
     the_cluster,
 )
@@ -27,7 +28,7 @@ DOWN_SECONDS_MAX = 45.0
 def add_options(parser: ArgumentParser) -> None:
     """Add the options of `kavka down`."""
     add_state_directory(parser)
-    parser.add_argument("cluster", nargs="?", help="The cluster; not needed while only one runs.")
+    parser.add_argument("cluster", nargs="?", help="The cluster; not needed where only one runs, or only one is known.")
     add_local_namespace(parser)
     words = "Remove the cluster with its records, whether it runs or not."
     parser.add_argument("--volumes", "-v", action="store_true", help=words)
@@ -36,7 +37,8 @@ def add_options(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Stop a cluster; the exit code."""
     try:
-        layout = the_cluster(state_directory(options.state_dir), options.namespace, options.cluster)
+        state = state_directory(options.state_dir)
+        layout = the_cluster(state, options.namespace, options.cluster or only_known(state, options.namespace))
         was_running = is_running(layout)
         if was_running:
             _stop(layout)

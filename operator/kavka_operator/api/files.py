@@ -31,16 +31,16 @@ STANDARD_INPUT = Path("-")
 
 @dataclass(frozen=True, slots=True)
 class Fault:
-    """A fault in a resource file, and where it is."""
+    """A fault in a resource file, and where it is; of the file as a whole it has no line."""
 
     file: str
-    line: int
+    line: int | None
     subject: str
     field: str
     message: str
 
     def __str__(self) -> str:
-        parts = [f"{self.file}:{self.line}", self.subject, self.field, self.message]
+        parts = [self.file if self.line is None else f"{self.file}:{self.line}", self.subject, self.field, self.message]
         return ": ".join(part for part in parts if part)
 
 
@@ -157,7 +157,7 @@ def _documents_of(name: str, read: Callable[[], str]) -> Iterator[tuple[str, Doc
             return
         found = [item for document in documents(text) for item in document.items()]
     except OSError as error:
-        yield Fault(name, 1, "", "", f"cannot be read: {(error.strerror or str(error)).lower()}")
+        yield Fault(name, None, "", "", f"cannot be read: {(error.strerror or str(error)).lower()}")
     except (UnicodeDecodeError, UnicodeEncodeError) as error:
         yield Fault(name, 1, "", "", f"is not UTF-8 text: {error.reason}")
     except YamlError as error:

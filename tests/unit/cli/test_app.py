@@ -36,6 +36,30 @@ def test_get_and_down_say_that_there_is_nothing(person: Person) -> None:
     assert person.types("get", "kvt", "orders") == (1, 'error: there is no Topic "orders" in namespace "default"\n')
 
 
+@pytest.mark.parametrize(
+    ("words", "fix"),
+    [
+        (("log",), 'there is no command "log"; did you mean "logs"?'),
+        (("audit", "ru"), 'there is no command "ru"; did you mean "run"?'),
+        (("ps",), 'there is no command "ps"; `kavka --help` lists them'),
+    ],
+    ids=["a command", "of a group", "far from all"],
+)
+def test_a_word_that_is_no_command_is_answered_with_the_nearest_one(words: tuple[str, ...], fix: str) -> None:
+    code, said = run(*words)
+    assert (code, said.rstrip().endswith(f"error: {fix}")) == (2, True), said
+
+
+def test_a_stopped_cluster_is_removed_without_its_name_where_it_is_the_only_one(person: Person) -> None:
+    person.types("apply", "-f", person.file())
+    assert person.types("down", "--volumes") == (0, "kafkacluster.kavka.dev/main removed\n")
+    for name in ("main", "second"):
+        code, said = person.types("apply", "-f", person.file(FILE.replace("main", name).replace("orders", f"{name}s")))
+        assert code == 0, said
+    code, said = person.types("down", "--volumes")
+    assert (code, said.startswith("error: no cluster runs in namespace")) == (1, True), said
+
+
 @pytest.mark.parametrize("command", ["up", "apply"])
 def test_a_state_directory_with_a_comma_is_refused_before_anything_is_written(tmp_path: Path, command: str) -> None:
     person = Person(tmp_path / "co,mma")
@@ -72,6 +96,7 @@ def test_resources_are_kept_until_the_cluster_runs(person: Person) -> None:
     assert 'readers:\n  not told: KafkaCluster "main" is not running' in described
     assert "readers" not in person.types("describe", "topics")[1], "a cluster is asked for what is named alone"
     assert person.types("down", "main") == (0, "kafkacluster.kavka.dev/main is not running\n")
+    assert person.types("down") == (0, "kafkacluster.kavka.dev/main is not running\n"), "no other one is known"
     assert person.types("delete", "kvt", "orders") == (
         0,
         "topic.kavka.dev/orders marked; it goes when the cluster runs\n",

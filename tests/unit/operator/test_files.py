@@ -54,7 +54,7 @@ def test_every_fault_of_every_file_is_reported(tmp_path: Path) -> None:
 
 
 def test_a_file_that_is_not_there(tmp_path: Path) -> None:
-    assert faults(tmp_path / "none.yaml") == [f"{tmp_path}/none.yaml:1: cannot be read: no such file or directory"]
+    assert faults(tmp_path / "none.yaml") == [f"{tmp_path}/none.yaml: cannot be read: no such file or directory"]
 
 
 def test_a_file_that_is_not_text(tmp_path: Path) -> None:
