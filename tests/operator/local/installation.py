@@ -11,6 +11,9 @@ import sysconfig
 import venv
 from collections.abc import Iterable
 from pathlib import Path
+from typing import Final
+
+OF_NETWORK: Final = ("http_proxy", "https_proxy", "no_proxy", "ssl_cert_file", "requests_ca_bundle")
 
 
 def install(archives: Iterable[Path], directory: Path, name: str = "venv") -> None:
@@ -22,6 +25,11 @@ def install(archives: Iterable[Path], directory: Path, name: str = "venv") -> No
     subprocess.run(pip, check=True)
     (site,) = (directory / name / "lib").glob("python*/site-packages")
     (site / "libraries.pth").write_text(sysconfig.get_path("purelib") + "\n")  # its own .pth files do not count
+
+
+def settings_of_pip() -> dict[str, str]:
+    """The variables by which pip finds its index on this machine: its own, the proxies and whom to trust."""
+    return {name: value for name, value in os.environ.items() if name.startswith("PIP_") or name.lower() in OF_NETWORK}
 
 
 def environment(home: Path) -> dict[str, str]:
