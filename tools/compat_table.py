@@ -64,6 +64,8 @@ NOTES = """\
 - ApiVersions in an unknown version is answered in version 0 with UNSUPPORTED_VERSION and the table, by KIP-511. From
   version 5 on a client names the cluster and the node that it expects (KIP-1242); a broker that is another one answers
   REBOOTSTRAP_REQUIRED, upon which the client begins again with its bootstrap servers.
+- Where brokers and controllers are of several releases, a broker offers of what the active controller decides the
+  versions that both serve, as in Apache Kafka, and closes the connection of a client that asks in another one.
 - A request of any other key or version closes the connection, as in Apache Kafka; tests/conformance/bad_input compares
   the two.
 - Transactions are coordinated by the leader of the id's partition of `__transaction_state`, a broker of Kavka or of

@@ -5,14 +5,16 @@ of that connection is small enough for the simulator to stand in for it: a quest
 there is none. `net.outbound` is the real one.
 """
 
-from collections.abc import Awaitable
+from collections.abc import Awaitable, Mapping
 from typing import Protocol, TypeVar
 
 from kavka_broker.protocol.message import Message
 
-__all__ = ["Peer", "Peers", "Unreachable"]
+__all__ = ["ApiRanges", "Peer", "Peers", "Unreachable"]
 
 R = TypeVar("R", bound=Message)
+#: The oldest and the newest version of each API, by its key.
+ApiRanges = Mapping[int, tuple[int, int]]
 
 
 class Unreachable(Exception):
@@ -28,6 +30,11 @@ class Unreachable(Exception):
 
 class Peer(Protocol):
     """A connection to one node: opened by the first request, and again by the next after a loss."""
+
+    @property
+    def versions(self) -> ApiRanges | None:
+        """Return what the node served when the connection was opened last; None before."""
+        ...
 
     def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> Awaitable[R]:
         """Return the answer, in the newest version that both sides know. Several requests may be under way; they are

@@ -4,7 +4,9 @@ from typing import Any
 
 from kavka_broker.coordinator.transactions.transaction_coordinator import TransactionCoordinator
 from kavka_broker.core.partition.producer_state import ProducerStates
-from kavka_broker.net.outbound import Link, Versions
+from kavka_broker.membership.channel import ControllerChannel
+from kavka_broker.net.outbound import Link
+from kavka_broker.peers import ApiRanges
 from tests.sim.changes import OF_FEATURES
 from tests.sim.loop import PROCESS
 from tests.sim.teething import Patch, tooth
@@ -15,14 +17,20 @@ CHANGES = " ".join(OF_FEATURES)
 @tooth("a node asks another in the versions that it spoke before its restart", "kill", 5, releases=True,
        workloads="coordinated")  # fmt: skip
 def versions_are_kept(patch: Patch) -> None:
-    kept: dict[tuple[str, str], Versions] = {}
+    kept: dict[tuple[str, str], ApiRanges] = {}
     greet = Link.greet
 
     async def greet_once(self: Link) -> None:
         await greet(self)
-        self._versions = kept.setdefault((str(PROCESS.get()), self._name), self._versions)
+        self.versions = kept.setdefault((str(PROCESS.get()), self.name), self.versions)
 
     patch.setattr(Link, "greet", greet_once)
+
+
+@tooth("a broker offers its own versions of what the controller decides", "kill", 5, releases=True,
+       workloads="coordinated")  # fmt: skip
+def own_versions_are_offered(patch: Patch) -> None:
+    patch.setattr(ControllerChannel, "versions", None)
 
 
 @tooth("a coordinator writes in the form of the level at its start", "kill isolate", 10, releases=True,

@@ -20,7 +20,7 @@ KINDS = ("kill", "isolate", "pause", "controlled_restart")
 
 
 def of_releases(seed: int) -> Simulation:
-    shape = replace(plain(coordinated(seed, 3)), changes=OF_FEATURES, has_releases=True, pace=1)
+    shape = replace(plain(coordinated(seed, 3)), changes=(*OF_FEATURES, "reassign"), has_releases=True, pace=1)
     return Simulation(seed, shape, partial(storm, kinds=KINDS))
 
 

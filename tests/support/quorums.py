@@ -289,6 +289,8 @@ class NearPeers:
 class NearPeer:
     """Whoever listens at its address."""
 
+    versions = None
+
     def __init__(self, cluster: Quorums, asker: Node, asked_id: int) -> None:
         self._cluster = cluster
         self._asker = asker

@@ -6,6 +6,8 @@
   INVALID_REQUEST. A broker that is another node, or of another cluster, answers REBOOTSTRAP_REQUIRED (KIP-1242), once
   the client has logged in: its address has changed hands. A controller answers whatever it is taken for, as in Apache
   Kafka.
+- Of what the active controller decides, a broker offers the versions that the controller serves too: nodes may be of
+  several releases. Until it has a connection to the controller it offers its own.
 - Features (KIP-584): what the cluster has finalised, as far as this broker implements it. A client decides by
   `transaction.version`, `group.version`, `share.version` and `streams.version` what it dares to use, so these appear
   with what they stand for.
@@ -15,6 +17,7 @@ Versions: flexible from 3, with a response header that never is.
 """
 
 import re
+from collections.abc import Iterator
 
 from kavka_broker.core.client_names import shortened
 from kavka_broker.core.metadata.image.features import (
@@ -43,6 +46,7 @@ from kavka_broker.request.registry import APIS, BOTH, api
 SOFTWARE = re.compile(r"[a-zA-Z0-9](?:[a-zA-Z0-9\-.]*[a-zA-Z0-9])?")
 NAMED_FROM_VERSION = 3
 NO_NODE = -1
+NO_VERSIONS = (0, -1)
 OF_TELEMETRY = frozenset({GetTelemetrySubscriptionsRequest.API_KEY, PushTelemetryRequest.API_KEY})
 SERVED = (
     METADATA_VERSION,
@@ -68,7 +72,7 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
     if is_misrouted(request, broker, client):
         return ApiVersionsResponse(ErrorCode.REBOOTSTRAP_REQUIRED)
     return ApiVersionsResponse(
-        api_keys=[ApiVersion(key, *advertised(key, broker)) for key in offered(broker, client)],
+        api_keys=[ApiVersion(key, *versions) for key, versions in ranges(broker, client)],
         supported_features=supported_features(client.version),
         finalized_features_epoch=broker.metadata.offset,
         finalized_features=[
@@ -77,6 +81,18 @@ def api_versions(request: ApiVersionsRequest, broker: Broker, client: Client) ->
             if name in SUPPORTED_FEATURES
         ],
     )
+
+
+def ranges(broker: Broker, client: Client) -> Iterator[tuple[int, tuple[int, int]]]:
+    """Yield the keys of the APIs that this client may use, with their versions."""
+    of_controller = broker.channel.versions if client.role == "broker" else None
+    for key in offered(broker, client):
+        low, high = advertised(key, broker)
+        if of_controller is not None and APIS[key].forwarded:
+            controller_low, controller_high = of_controller.get(key, NO_VERSIONS)
+            low, high = max(low, controller_low), min(high, controller_high)
+        if low <= high:
+            yield key, (low, high)
 
 
 def advertised(key: int, broker: Broker) -> tuple[int, int]:

@@ -15,7 +15,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Final, Protocol, TypeVar
 
 from kavka_broker.logs import get
-from kavka_broker.peers import Peer, Peers, Unreachable
+from kavka_broker.peers import ApiRanges, Peer, Peers, Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message, says
 
@@ -58,10 +58,17 @@ class ControllerChannel:
         self._others = others
         self._turn = 0
         self._client_id = f"node-{node_id}"
-        self._endpoint: tuple[str, int] | None = None
-        self._peer: Peer | None = None
+        self.endpoint: tuple[str, int] | None = None
+        self.peer: Peer | None = None
         self._changes: dict[asyncio.Event, None] = {}
         quorum.leader_listeners.append(self._leader_changed)
+
+    @property
+    def versions(self) -> ApiRanges | None:
+        """Return what the active controller serves; None where it is this process, or was never connected to."""
+        if self._leads() or self.peer is None or self._quorum.leader_endpoint() != self.endpoint:
+            return None
+        return self.peer.versions
 
     async def ask(self, request: Message, response: type[R], *, timeout_ms: float) -> R:
         """The active controller's answer. Raises Unreachable where no controller answered in time."""
@@ -99,12 +106,12 @@ class ControllerChannel:
         endpoint = self._quorum.leader_endpoint()
         if endpoint is None:
             endpoint, timeout_ms = self._another(), min(timeout_ms, RETRY_MS_MAX)
-        if self._peer is None or endpoint != self._endpoint:
+        if self.peer is None or endpoint != self.endpoint:
             self._let_go()
-            self._endpoint = endpoint
-            self._peer = self._peers.to(*endpoint, client_id=self._client_id)
+            self.endpoint = endpoint
+            self.peer = self._peers.to(*endpoint, client_id=self._client_id)
         # The peer keeps the time: after so long a silence the next request needs a new connection.
-        return await self._peer.ask(request, response, timeout_ms=timeout_ms)
+        return await self.peer.ask(request, response, timeout_ms=timeout_ms)
 
     def _another(self) -> tuple[str, int]:
         others = self._others()
@@ -123,13 +130,13 @@ class ControllerChannel:
 
     def _leader_changed(self) -> None:
         endpoint = self._quorum.leader_endpoint()
-        if endpoint is not None and endpoint != self._endpoint:
+        if endpoint is not None and endpoint != self.endpoint:
             self._let_go()
         for changed in list(self._changes):
             changed.set()
 
     def _let_go(self) -> None:
-        peer, self._peer = self._peer, None
+        peer, self.peer = self.peer, None
         if peer is not None:
             peer.close()
 

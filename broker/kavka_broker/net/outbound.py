@@ -16,7 +16,7 @@ former one is answered there.
 import asyncio
 import re
 import ssl
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from errno import ECONNREFUSED
 from math import inf
 from struct import Struct
@@ -27,7 +27,7 @@ from kavka_broker.logs import get
 from kavka_broker.net.outbound_login import Introduction
 from kavka_broker.net.tls_protocol import connect
 from kavka_broker.net.transports import free, stream_of
-from kavka_broker.peers import Peer, Unreachable
+from kavka_broker.peers import ApiRanges, Peer, Unreachable
 from kavka_broker.protocol.codec import decoder, encode
 from kavka_broker.protocol.errors import ErrorCode, ProtocolViolation
 from kavka_broker.protocol.framing import RequestHeader, encode_request_header, read_response_header
@@ -38,7 +38,6 @@ from kavka_broker.protocol.messages.api_versions_response import ApiVersionsResp
 log = get("net")
 
 R = TypeVar("R", bound=Message)
-Versions = Mapping[int, tuple[int, int]]
 Told = Callable[[str, int], None]
 
 SIZE: Final = Struct(">i")
@@ -94,6 +93,7 @@ class Remote:
         self._client_id = client_id
         self._outbound = outbound
         self.link: Link | None = None
+        self.versions: ApiRanges | None = None
         self.retired: list[Link] = []  # former connections that still owe answers
         self.opening: asyncio.Task[Link] | None = None
         self._refusal = ""  # what the log was told last
@@ -156,6 +156,7 @@ class Remote:
             self.opening = None
         if not task.cancelled() and task.exception() is None:
             self.link = task.result()
+            self.versions = self.link.versions
 
     def retire(self, link: "Link") -> None:
         """Use another connection from now on."""
@@ -245,12 +246,12 @@ class Link(asyncio.BufferedProtocol):
 
     def __init__(self, client_id: str, name: str, on_broken: Callable[[], None]) -> None:
         self._client_id = client_id
-        self._name = name
+        self.name = name
         self._on_broken = on_broken
         self._frames = Frames()
         self._asked: dict[int, Asked] = {}
         self._correlation_id = 0
-        self._versions: Versions = {}
+        self.versions: ApiRanges = {}
         self._transport: asyncio.Transport | None = None
         self._watch: asyncio.TimerHandle | None = None  # for the first limit of the waiting requests, or one before it
         self._watch_seconds = inf  # when that is; a limit that is over has no such handle on every loop
@@ -266,15 +267,15 @@ class Link(asyncio.BufferedProtocol):
         """Take no more requests, and close once those that were sent are answered."""
         self._is_retired = True
         if not self._asked:
-            self.lose(f"the login at {self._name} ends soon")
+            self.lose(f"the login at {self.name} ends soon")
 
     async def greet(self) -> None:
         """Learn which versions the node speaks. Raises Unreachable."""
         request = ApiVersionsRequest(*SOFTWARE)
         answer = await self._send(request, ApiVersionsResponse, API_VERSIONS_VERSION, NO_LIMIT)
         if answer.error_code != ErrorCode.NONE:
-            raise Unreachable(f"{self._name} answers ApiVersions with {ErrorCode(answer.error_code).name}")
-        self._versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
+            raise Unreachable(f"{self.name} answers ApiVersions with {ErrorCode(answer.error_code).name}")
+        self.versions = {key.api_key: (key.min_version, key.max_version) for key in answer.api_keys}
 
     def version_of(self, request: Message) -> int:
         """Return the newest version that both sides know. Raises Unreachable where there is none."""
@@ -282,10 +283,10 @@ class Link(asyncio.BufferedProtocol):
         low, high = request.VERSIONS
         if request.LATEST_UNSTABLE:
             high -= 1
-        their_low, their_high = self._versions.get(request.API_KEY, (0, -1))
+        their_low, their_high = self.versions.get(request.API_KEY, (0, -1))
         version = min(high, their_high)
         if version < max(low, their_low):
-            raise Unreachable(f"{self._name} does not speak {request.NAME} v{low} to v{high}")
+            raise Unreachable(f"{self.name} does not speak {request.NAME} v{low} to v{high}")
         return version
 
     def ask(self, request: Message, response: type[R], limit: Limit) -> "asyncio.Future[R]":
@@ -298,9 +299,9 @@ class Link(asyncio.BufferedProtocol):
 
     def _send(self, request: Message, response: type[R], version: int, limit: Limit) -> "asyncio.Future[R]":
         if self._transport is None or self.is_lost:
-            raise Unreachable(f"the connection to {self._name} is lost")
+            raise Unreachable(f"the connection to {self.name} is lost")
         if len(self._asked) >= IN_FLIGHT_MAX:
-            raise Unreachable(f"{IN_FLIGHT_MAX} requests wait for {self._name}")
+            raise Unreachable(f"{IN_FLIGHT_MAX} requests wait for {self.name}")
         assert request.API_KEY is not None
         self._correlation_id = correlation_id = self._correlation_id % CORRELATION_ID_MAX + 1
         header = RequestHeader(request.API_KEY, version, correlation_id, self._client_id)
@@ -327,7 +328,7 @@ class Link(asyncio.BufferedProtocol):
         waiting = [asked for asked in self._asked.values() if not asked.answer.done()]
         late = next((asked for asked in waiting if asked.limit.seconds <= now), None)
         if late is not None:
-            self.lose(late.limit.exceeded(self._name, late.name))
+            self.lose(late.limit.exceeded(self.name, late.name))
         elif waiting:
             self._watch_until(min(asked.limit.seconds for asked in waiting))
 
@@ -352,7 +353,7 @@ class Link(asyncio.BufferedProtocol):
     def connection_lost(self, exc: Exception | None) -> None:
         if self._asked and not self.is_lost:  # otherwise the connection was idle for long, and nothing waits for it
             self._on_broken()
-        self.lose(f"the connection to {self._name} is lost" + (f": {exc}" if exc else ""))
+        self.lose(f"the connection to {self.name} is lost" + (f": {exc}" if exc else ""))
         free(self._transport)
         self._on_broken = _ignore  # whose owner holds this connection
 
@@ -367,7 +368,7 @@ class Link(asyncio.BufferedProtocol):
             for frame in self._frames.received(nbytes):
                 self._answered(frame)
         except ProtocolViolation as violation:
-            self.lose(f"{self._name}: {violation}")
+            self.lose(f"{self.name}: {violation}")
 
     def _answered(self, frame: memoryview) -> None:
         if len(frame) < SIZE.size:
@@ -381,7 +382,7 @@ class Link(asyncio.BufferedProtocol):
             _, body = read_response_header(asked.api_key, asked.version, frame)
             answer, _ = decoder(asked.response, asked.version)(frame, body)
         except ProtocolViolation as violation:
-            asked.answer.set_exception(Unreachable(f"{self._name}: {violation}"))
+            asked.answer.set_exception(Unreachable(f"{self.name}: {violation}"))
             raise
         asked.answer.set_result(answer)
         if self._is_retired:

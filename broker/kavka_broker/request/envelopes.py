@@ -20,13 +20,16 @@ _VERSION: Final = Struct(">h")
 
 
 async def ask_in_envelope(frame: bytes, broker: Broker, client: Client) -> bytes:
-    """The active controller's answer to the client's frame, with header. Raises BrokerError, and Unreachable where no
-    controller answers in time.
+    """The active controller's answer to the client's frame, with header. Raises BrokerError, Unreachable where no
+    controller answers in time, and ProtocolViolation where the controller does not serve the version.
     """
     envelope = EnvelopeRequest(
         frame, encode_principal(client.user, is_by_token=client.is_by_token), encode_address(client.address)
     )
     answer = await broker.channel.ask(envelope, EnvelopeResponse, timeout_ms=broker.bounds.forward_ms_max)
+    if answer.error_code == ErrorCode.UNSUPPORTED_VERSION:
+        # Another controller than when the client asked for the versions: on its next connection it hears the new ones.
+        raise ProtocolViolation("the active controller does not serve this version of the request")
     if answer.error_code != ErrorCode.NONE:
         raise BrokerError(ErrorCode(answer.error_code))
     return answer.response_data or b""

@@ -197,7 +197,13 @@ def test_an_envelope_holds_only_forwarded_apis(tmp_path: Path) -> None:
         assert answer.response_data is not None
         assert read_response_header(19, CREATE, memoryview(answer.response_data))[0] == 4711
         assert (await send(enveloped(MetadataRequest(), 9))).error_code == ErrorCode.INVALID_REQUEST
-        assert (await send(EnvelopeRequest(b"\0" * 20, None, b"1234"))).error_code == ErrorCode.INVALID_REQUEST
+        alice = encode_principal("alice")
+        for frame, address in ((b"\0" * 20, b"1234"), (b"", b"12345")):
+            assert (await send(EnvelopeRequest(frame, alice, address))).error_code == ErrorCode.INVALID_REQUEST
+        unknown = encode_request_header(RequestHeader(19, CREATE + 1, 4711, "inner"))
+        for frame in (unknown, unknown[:3]):
+            envelope = EnvelopeRequest(frame, alice, encode_address(""))
+            assert (await send(envelope)).error_code == ErrorCode.UNSUPPORTED_VERSION
         forged = enveloped(create, CREATE, principal=b"\0\x09")
         assert (await send(forged)).error_code == ErrorCode.PRINCIPAL_DESERIALIZATION_FAILURE
 

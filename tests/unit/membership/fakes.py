@@ -5,7 +5,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from kavka_broker.core.metadata.image.metadata import Metadata
-from kavka_broker.peers import Peer, Unreachable
+from kavka_broker.peers import ApiRanges, Peer, Unreachable
 from kavka_broker.protocol.message import Message
 
 Answer = Callable[[Message], Awaitable[Message]]
@@ -38,6 +38,7 @@ class FakeQuorum:
 class FakePeer:
     def __init__(self, answer: Answer) -> None:
         self.answer = answer
+        self.versions: ApiRanges | None = None
         self.is_closed = False
         self.silences = 0  # each would have ended the connection
 

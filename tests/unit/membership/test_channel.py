@@ -6,7 +6,7 @@ from collections.abc import Callable
 import pytest
 
 from kavka_broker.membership.channel import ControllerChannel
-from kavka_broker.peers import Unreachable
+from kavka_broker.peers import ApiRanges, Unreachable
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.message import Message
 from kavka_broker.protocol.messages.allocate_producer_ids_request import AllocateProducerIdsRequest
@@ -17,6 +17,7 @@ from tests.support.waiting import for_ever
 from tests.unit.membership.fakes import Answer, FakePeers, FakeQuorum, refuse
 
 TIME_MS = 60_000.0
+OF_ONE, OF_TWO = {19: (2, 7)}, {19: (2, 8)}
 
 
 def says(start: int, error: ErrorCode = ErrorCode.NONE) -> Answer:
@@ -167,3 +168,25 @@ def test_a_node_that_knows_of_no_leader_asks_the_others_in_turn() -> None:
         return await ask(asked)
 
     assert asyncio.run(scenario()) == 2
+
+
+def test_versions_are_those_of_the_controller_that_leads() -> None:
+    async def scenario() -> list[ApiRanges | None]:
+        quorum, peers, is_here = FakeQuorum(), FakePeers({("one", 1): says(1), ("two", 2): says(2)}), False
+        asked = channel(quorum, peers, leads=lambda: is_here)
+        found = [asked.versions]  # it has asked nothing yet
+        await ask(asked)
+        peers.opened[0].versions = OF_ONE
+        found.append(asked.versions)
+        is_here = True
+        found.append(asked.versions)  # the controller is in its own process
+        is_here = False
+        quorum.elect(None)
+        found.append(asked.versions)
+        quorum.elect(("two", 2))
+        found.append(asked.versions)
+        await ask(asked)
+        peers.opened[1].versions = OF_TWO
+        return [*found, asked.versions]
+
+    assert asyncio.run(scenario()) == [None, OF_ONE, None, None, None, OF_TWO]

@@ -91,8 +91,12 @@ def test_a_broker_answers_in_the_newest_version(tmp_path: Path) -> None:
     async def scenario() -> None:
         async with running(tmp_path) as inside:
             peer = Outbound().to("127.0.0.1", inside.server.advertised[0].port, client_id="node-2")
+            unknown = peer.versions
             answer = await peer.ask(MetadataRequest(topics=[]), MetadataResponse, timeout_ms=TIME_MS)
             assert answer.cluster_id == inside.broker.cluster_id
+            assert unknown is None
+            assert peer.versions is not None
+            assert peer.versions[MetadataRequest.API_KEY] == MetadataRequest.VERSIONS
             peer.close()
 
     asyncio.run(scenario())
