@@ -156,7 +156,7 @@ class Compaction(Workload):
             yield f"it is clean up to {log.state.cleaned_offset}; committed is what is below {self._committed}"
 
     async def judge(self) -> list[str]:
-        last = self.as_client(KeyedReader, "last reader of keys", [PLACE])
+        last = self.as_judge(KeyedReader, "last reader of keys", [PLACE])
         found = await self.running(last, last.read_all(PLACE))
         self.reached(
             keys_written=sum(send.is_acknowledged for send in self.history.sends.values()),

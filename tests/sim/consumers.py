@@ -438,7 +438,7 @@ class Consumers(Workload):
             member.session_ms = int(settings["group.consumer.session.timeout.ms"])
             member.heartbeat_ms = int(settings["group.consumer.heartbeat.interval.ms"])
             member.rebalance_ms = rebalance_ms
-        self._asking = self.as_client(Grouped, "observer of consumers")
+        self._asking = self.as_judge(Grouped, "observer of consumers")
         self._asking.group_id = CONSUMER_GROUP
         self.simulation.looking.append(self.after_step)
         return [*self.members, self.as_client(TopicChanger, "changer of consumed topics")]

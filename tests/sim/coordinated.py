@@ -551,7 +551,7 @@ class Coordinated(Workload):
 
     async def _offsets(self) -> dict[Place, int]:
         """What the group has committed of each partition."""
-        asking = self.as_client(Grouped, "asks for offsets")
+        asking = self.as_judge(Grouped, "asks for offsets")
         asking.group_id = GROUP
         await self.running(asking, asking.leader(PLACES[0]))
         found = {}

@@ -382,4 +382,4 @@ class Groups(Workload):
         ]
 
     async def afterwards(self) -> list[str]:
-        return await outlived(self, self.as_client(Grouped, "observer of groups"))
+        return await outlived(self, self.as_judge(Grouped, "observer of groups"))

@@ -151,7 +151,7 @@ class NamedSessions(Workload):
             sessions_named=sum(namer.opened for namer in self._namers),
             sessions_without_room=sum(namer.refused for namer in self._namers),
         )
-        last = self.as_client(Client, "last namer")
+        last = self.as_judge(Client, "last namer")
         return [what for node in self.simulation.nodes for what in await self.running(last, self._room(node))]
 
     async def _room(self, node: Node) -> list[str]:

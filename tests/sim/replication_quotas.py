@@ -93,7 +93,7 @@ class ReplicationQuotas(Workload):
         return [] if self._producer.is_done else [f"{self._producer.name} is not answered"]
 
     async def judge(self) -> list[str]:
-        last = self.as_client(Reader, "last reader of held", [PLACE])
+        last = self.as_judge(Reader, "last reader of held", [PLACE])
         found = await self.running(last, last.read_all(PLACE))
         self.history.read_finally(PLACE, found)
         lost = [f"held-lost: {value}" for value, offset in self._producer.told.items() if found.get(offset) != value]
@@ -101,7 +101,7 @@ class ReplicationQuotas(Workload):
 
     async def afterwards(self) -> list[str]:
         """Throttle a cluster that is whole, take a follower away, and bring it back."""
-        producer = self.as_client(ThrottledProducer, "last producer of held")
+        producer = self.as_judge(ThrottledProducer, "last producer of held")
         await self.running(producer, self._limit(producer, SMALL))
         try:
             async with asyncio.timeout(IN_SYNC_SECONDS_MAX):

@@ -383,7 +383,7 @@ class Sharers(Workload):
         for index, producer in enumerate(self._producers):
             producer.acks, producer.place = -1, (READ, index)
         self._changer = self.as_client(SharedTopicChanger, "changer of shared topics")
-        self._asking = self.as_client(Grouped, "observer of sharers")
+        self._asking = self.as_judge(Grouped, "observer of sharers")
         self._asking.group_id = SHARE_GROUP
         self.simulation.looking.append(self.after_step)
         return [*self.members, *self._producers, self._changer]

@@ -538,7 +538,7 @@ class Streams(Workload):
             member.heartbeat_ms = int(settings["group.streams.heartbeat.interval.ms"])
             member.rebalance_ms = rebalance_ms
         self._changer = self.as_client(StreamedTopicChanger, "changer of streamed topics")
-        self._asking = self.as_client(Grouped, "observer of streams")
+        self._asking = self.as_judge(Grouped, "observer of streams")
         self._asking.group_id = STREAMS_GROUP
         self.simulation.looking.append(self.after_step)
         return [*self.members, self._changer]

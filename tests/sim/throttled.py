@@ -76,7 +76,7 @@ class Throttled(Workload):
         return [f"{producer.name} is not answered" for producer in self._producers if not producer.is_done]
 
     async def judge(self) -> list[str]:
-        last = self.as_client(Reader, "last throttled reader", [PLACE, LIMITED_PLACE])
+        last = self.as_judge(Reader, "last throttled reader", [PLACE, LIMITED_PLACE])
         lost: list[str] = []
         for place in (PLACE, LIMITED_PLACE):
             found = await self.running(last, last.read_all(place))

@@ -193,7 +193,7 @@ class Transients(Workload):
 
     async def judge(self) -> list[str]:
         self.reached(topics_recreated=sum(workload.made for workload in self._all if isinstance(workload, Recreator)))
-        reader = self.as_client(Wanderer, "last wanderer")
+        reader = self.as_judge(Wanderer, "last wanderer")
         reader.contents = self.contents
         lost = await self.running(reader, self._missed(reader))
         return [*self.contents.problems[:WORST_MAX], *self.contents.duplicates(), *lost[:WORST_MAX]]

@@ -201,7 +201,7 @@ class Trimming(Workload):
         return []
 
     async def judge(self) -> list[str]:
-        last = self.as_client(SlowReader, "last trim reader", [PLACE])
+        last = self.as_judge(SlowReader, "last trim reader", [PLACE])
         found = await self.running(last, last.read_all(PLACE))
         self.history.read_finally(PLACE, found, last.started_at[PLACE])
         self.reached(records_deleted=self._trimmer.trimmed, readers_started_over=self._reader.times_over)

@@ -53,7 +53,7 @@ class Unclean(Workload):
         return [self.as_client(Producer, "loose producer", [PLACE]), self.as_client(Elector, "elector")]
 
     async def judge(self) -> list[str]:
-        last = self.as_client(Reader, "last loose reader", [PLACE])
+        last = self.as_judge(Reader, "last loose reader", [PLACE])
         found = await self.running(last, last.read_all(PLACE))
         values = list(found.values())
         self.reached(loose_records=len(values))

@@ -99,7 +99,7 @@ class Weak(Workload):
         return [*self._producers, self._reader]
 
     async def judge(self) -> list[str]:
-        last = self.as_client(Reader, "last weak reader", [PLACE])
+        last = self.as_judge(Reader, "last weak reader", [PLACE])
         found = await self.running(last, last.read_all(PLACE))
         self.history.read_finally(PLACE, found)
         self.reached(weak_records=len(found))

@@ -71,6 +71,14 @@ class Workload:
         client.process.host = self.host(sum(name.encode()))
         return client
 
+    def as_judge(self, make: type[Kind], name: str, *details: Any) -> Kind:
+        """A client that looks at what has become of it all, on a host of its own: those that play hold as many
+        connections as an address may have, and wait for each other.
+        """
+        client = self.as_client(make, name, *details)
+        client.process.host = name
+        return client
+
     async def running(self, client: Client, work: Any) -> Any:
         """The result of what a client does, done on its host."""
         return await self.loop.create_task(work, context=client.process.context())
