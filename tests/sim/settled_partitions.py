@@ -97,7 +97,11 @@ class Replica:
         for segment, following in zip(segments, [*segments[1:], None], strict=True):
             if segment.aborted.trust is not Trust.WHOLE:
                 continue
-            entries = {entry.last_offset: entry for entry in segment.aborted if entry.last_offset >= start}
+            try:
+                entries = {entry.last_offset: entry for entry in segment.aborted if entry.last_offset >= start}
+            except OSError:  # the node reads nothing now: compared once it does
+                self.looked_at = before
+                return
             for offset, entry in entries.items():
                 if self.aborts.get(offset) != entry.producer_id:
                     yield f"IndexedIsAborted: {entry} has no marker"
