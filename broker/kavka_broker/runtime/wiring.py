@@ -398,7 +398,8 @@ class Wiring:
         return lost
 
     def _introduction(self) -> Introduction:
-        epochs = {directory.broker_epoch for directory in self._logs.online}
+        # Where a checkpoint cannot be read nothing tells how far its logs were closed: they may lack records.
+        epochs = {directory.broker_epoch if directory.is_clean else None for directory in self._logs.online}
         previous = epochs.pop() if len(epochs) == 1 else None
         return Introduction(
             node_id=self._config.node_id,
