@@ -35,6 +35,10 @@ from kavka_audit.questions.query_runner import EVENTS, Aggregates, aggregations,
 
 IN_WORK: Final = ""
 """What stands in the place of a digest while a day is made or taken away; no files have it."""
+RULES: Final = "2"
+"""The rules by which rows of a day are made. Where they change, all days are made again: 1 counted a loss that was
+written twice twice, and took an event for a repeated one where another topic repeats an event at the same offset.
+"""
 DUPLICATES: Final = "duplicate_rows"
 IS_DELAY: Final = "outcome = 'delayed' AND quota_type IN ('produce', 'fetch')"
 
@@ -83,7 +87,7 @@ class DailyTables:
 def refresh(lake: Lake) -> DailyTables:
     """Make those days again whose rows have changed, and return the tables. Raises LakeError."""
     daily, by_day = DailyTables(lake), files_of(Tables(lake))
-    wanted, known = {day: files.digest for day, files in by_day.items()}, daily.digests()
+    wanted, known = {day: files.digest() for day, files in by_day.items()}, daily.digests()
     changed = {day for day in wanted.keys() | known.keys() if wanted.get(day) != known.get(day)}
     if changed:
         in_work = (changed | beside(changed)) & (known.keys() | wanted.keys())
@@ -102,11 +106,10 @@ class DayFiles:
     events: list[str] = field(default_factory=list)
     dead_letters: list[str] = field(default_factory=list)
 
-    @property
-    def digest(self) -> str:
-        """Return a digest of their names, of which no two files have one."""
+    def digest(self, rules: str = RULES) -> str:
+        """Return a digest of their names, of which no two files have one, and of the rules."""
         names = sorted("/".join(Path(file).parts[-3:]) for file in (*self.events, *self.dead_letters))
-        return hashlib.sha256("\n".join(names).encode()).hexdigest()[:32]
+        return hashlib.sha256("\n".join([rules, *names]).encode()).hexdigest()[:32]
 
 
 def files_of(tables: Tables) -> dict[str, DayFiles]:
@@ -190,15 +193,16 @@ def _rows(connection: duckdb.DuckDBPyConnection, name: str, files: list[str], da
 
 
 def entries_in(connection: duckdb.DuckDBPyConnection, files: DayFiles) -> duckdb.DuckDBPyRelation:
-    """Return the rows of the trail in some files, with the columns of ENTRIES."""
-    nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in ENTRIES.items())
+    """Return the rows of the trail in some files, with their topics and the columns of ENTRIES."""
+    columns = {**ENTRIES, "topic_id": "VARCHAR"}
+    nothing = ", ".join(f'CAST(NULL AS {kind}) AS "{name}"' for name, kind in columns.items())
     found = connection.sql(f"SELECT {nothing} WHERE false")  # no client's words
     for listed, names, kind in ((files.events, IN_EVENTS, None), (files.dead_letters, IN_DEAD_LETTERS, "dead")):
         if listed:
-            found = found.union(relation(connection, listed).project(from_delta(names, kind)))
+            found = found.union(relation(connection, listed).project(f"{from_delta(names, kind)}, topic_id"))
     return found
 
 
 def entries_of(connection: duckdb.DuckDBPyConnection, tables: Tables) -> duckdb.DuckDBPyRelation:
-    """Return all rows of the trail, with the columns of ENTRIES."""
+    """Return all rows of the trail, with their topics and the columns of ENTRIES."""
     return entries_in(connection, DayFiles(tables.events.files(), tables.dead_letters.files()))

@@ -358,6 +358,14 @@ def span_of(file: Path) -> Span:
     return partition, first, until
 
 
+def by_topic(files: Iterable[str]) -> dict[str, list[str]]:
+    """Return files of the trail by the id of their topic."""
+    found = dict[str, list[str]]()
+    for file in files:
+        found.setdefault(Path(file).parent.name, []).append(file)
+    return found
+
+
 def _widest_first(file: Path) -> tuple[str, int, int, int]:
     partition, first, until = span_of(file)
     return file.parent.name, partition, first, -until

@@ -5,12 +5,19 @@
 -- counts that are not there. unnamed: use of topics that a broker told together, as there were more than it tells apart;
 -- entries is the number of batches and answers. ahead: a node whose entries are more than five minutes ahead of this run;
 -- entries is by how many seconds. What was deleted from the lake, as it was old, is no gap.
-WITH latest AS (
+WITH chains AS (
+    -- Each registration of a broker has a higher epoch than the one before, whatever its clock says. Starts of a
+    -- controller are named at random, and only their times tell which was later.
     SELECT
-        node, source, max(last_ms) AS last_ms,
-        max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS is_ended,
-        row_number() OVER (PARTITION BY node ORDER BY max(last_ms) DESC, source DESC) AS place
+        node, source, TRY_CAST(split_part(source, '-', 2) AS BIGINT) AS epoch, max(last_ms) AS last_ms,
+        max(CASE WHEN kind = 'end' THEN 1 ELSE 0 END) AS is_ended
     FROM entry_counts WHERE source IS NOT NULL GROUP BY node, source
+), latest AS (
+    SELECT
+        source, is_ended, row_number() OVER (
+            PARTITION BY node, CASE WHEN epoch IS NULL THEN 1 ELSE 0 END ORDER BY epoch DESC, last_ms DESC, source DESC
+        ) AS place
+    FROM chains
 ), told AS (
     SELECT tier, name, instance, max(sequence) - min(sequence) + 1 - count(DISTINCT sequence) AS absent
     FROM counts WHERE instance IS NOT NULL GROUP BY tier, name, instance

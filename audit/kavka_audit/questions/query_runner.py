@@ -14,7 +14,7 @@ from typing import Any, Final
 import duckdb
 
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
-from kavka_audit.lake.directory import PART, Lake
+from kavka_audit.lake.directory import PART, Lake, by_topic
 
 MEMORY: Final = "1GB"
 """What DuckDB may keep in memory; beyond it, it writes to the directory `.spill` of the lake."""
@@ -33,10 +33,13 @@ these and of the first two.
 EVENTS: Final = """
 SELECT entries.* FROM entries
 LEFT JOIN duplicate_rows AS duplicates
-    ON duplicates.partition = entries.partition AND duplicates.at_offset = entries.offset
+    ON duplicates.topic_id = entries.topic_id AND duplicates.partition = entries.partition
+    AND duplicates.at_offset = entries.offset
 WHERE entries.kind = 'event' AND duplicates.at_offset IS NULL
 """
-"""The table `events`: each event once, however often its entry was written."""
+"""The table `events`: each event once, however often its entry was written. A topic that was deleted and created again
+has other records at the same offsets, so that a row is known by the topic too.
+"""
 Aggregates = Callable[[duckdb.DuckDBPyConnection], Mapping[str, duckdb.DuckDBPyRelation]]
 """Gives the aggregates that questions ask of, where they are not made of the rows in the lake's own files. One that has
 its name as a view already need not be given.
@@ -131,7 +134,7 @@ def bounded(lake: Lake, memory: str = MEMORY) -> Iterator[duckdb.DuckDBPyConnect
 
 def _see(connection: duckdb.DuckDBPyConnection, lake: Lake, settings: Settings, entries: list[str]) -> None:
     """Make what the questions read. A column that a file does not have reads as NULL."""
-    _view(connection, "entries", ENTRIES, entries)
+    _view_trail(connection, entries)
     _view(connection, "counts", COUNTS, lake.files("counts"))
     _view(connection, "cuts", CUTS, [str(lake.cuts)] if lake.cuts.exists() else [])
     for name, columns in SNAPSHOT.items():
@@ -150,14 +153,27 @@ def _aggregate(connection: duckdb.DuckDBPyConnection) -> None:
             connection.execute(f"CREATE VIEW events AS {EVENTS}")
 
 
+def _view_trail(connection: duckdb.DuckDBPyConnection, files: list[str]) -> None:
+    """Make the rows of all topics of the trail, with the topic of each."""
+    found = _rows(connection, {**ENTRIES, "topic_id": "VARCHAR"}, [])
+    for topic_id, listed in by_topic(files).items():
+        topic = duckdb.ConstantExpression(topic_id).alias("topic_id")
+        found = found.union(_rows(connection, ENTRIES, listed).project(duckdb.StarExpression(), topic))
+    found.create_view("entries")
+
+
 def _view(connection: duckdb.DuckDBPyConnection, name: str, columns: Columns, files: list[str]) -> None:
+    _rows(connection, columns, files).create_view(name)
+
+
+def _rows(connection: duckdb.DuckDBPyConnection, columns: Columns, files: list[str]) -> duckdb.DuckDBPyRelation:
     nothing = connection.sql("SELECT 1 AS nothing WHERE false")
     found = connection.read_parquet(files, union_by_name=True) if files else nothing
     shape = [
         f'"{column}"' if column in found.columns else f'CAST(NULL AS {kind}) AS "{column}"'
         for column, kind in columns.items()
     ]
-    found.project(", ".join(shape)).create_view(name)
+    return found.project(", ".join(shape))
 
 
 def _answer(connection: duckdb.DuckDBPyConnection, lake: Lake, question: Question, rows_max: int) -> Table:

@@ -9,16 +9,18 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import asdict
-from functools import partial
+from functools import partial, reduce
 from pathlib import Path
 from typing import Any, Final
 from uuid import uuid4
 
 import duckdb
+from pyspark.sql import DataFrame
+from pyspark.sql.functions import lit
 
 from kavka_audit.lake.columns import COUNTS, CUTS, ENTRIES, SNAPSHOT, Columns
 from kavka_audit.lake.database import connected
-from kavka_audit.lake.directory import PART, Lake
+from kavka_audit.lake.directory import PART, Lake, by_topic
 from kavka_audit.lake.ingest import Ingested, Trail
 from kavka_audit.lake.retention import keep_lately, merge
 from kavka_audit.questions.query_runner import EVENTS, Question, Settings, Table, aggregations, ask, questions
@@ -103,7 +105,7 @@ class SparkEngine:
         """Make what the questions read. A column that a file does not have reads as NULL. Raises EngineError."""
         ground = self._ground(lake)
         with told("reading the lake by Spark"):
-            self._view(ground, "entries", ENTRIES, lake.files())
+            self._view_trail(ground, by_topic(lake.files()))
             self._view(ground, "counts", COUNTS, lake.files("counts"))
             self._view(ground, "cuts", CUTS, [lake.cuts] if lake.cuts.exists() else [])
             for name, columns in SNAPSHOT.items():
@@ -112,13 +114,26 @@ class SparkEngine:
             asked = [f"CAST({value:d} AS BIGINT) AS {name}" for name, value in asdict(settings).items()]
             self.spark.sql(f"SELECT {', '.join(asked)}").createOrReplaceTempView("settings")
 
+    def _view_trail(self, ground: Ground, files: Mapping[str, Sequence[str]]) -> None:
+        """Make the rows of all topics of the trail, with the topic of each."""
+        topics = [
+            self._rows(ground, ENTRIES, listed).withColumn("topic_id", lit(topic_id))
+            for topic_id, listed in files.items()
+        ]
+        frame = (
+            reduce(DataFrame.union, topics) if topics else self._rows(ground, {**ENTRIES, "topic_id": "VARCHAR"}, [])
+        )
+        frame.createOrReplaceTempView("entries")
+
     def _view(self, ground: Ground, name: str, columns: Columns, files: Sequence[Path | str]) -> None:
+        self._rows(ground, columns, files).createOrReplaceTempView(name)
+
+    def _rows(self, ground: Ground, columns: Columns, files: Sequence[Path | str]) -> DataFrame:
         if files:
-            frame = self.spark.read.schema(schema(columns)).parquet(*(ground.address(Path(file)) for file in files))
-        else:  # in this form Spark knows that there is nothing, and plans without it
-            nothing = [f"CAST(NULL AS {SQL_TYPES.get(kind, kind)}) AS `{column}`" for column, kind in columns.items()]
-            frame = self.spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
-        frame.createOrReplaceTempView(name)
+            return self.spark.read.schema(schema(columns)).parquet(*(ground.address(Path(file)) for file in files))
+        # In this form Spark knows that there is nothing, and plans without it.
+        nothing = [f"CAST(NULL AS {SQL_TYPES.get(kind, kind)}) AS `{column}`" for column, kind in columns.items()]
+        return self.spark.sql(f"SELECT {', '.join(nothing)} WHERE false")
 
     def answer(self, lake: Lake, question: Question, rows_max: int) -> Table:
         """Answer a question from what was made to be seen."""

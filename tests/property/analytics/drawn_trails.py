@@ -35,6 +35,8 @@ CLIENTS: Final = "app", "", "%(x)s \t'", "ärger"
 ADDRESSES: Final = "::1", "10.0.0.1", "10.0.0.12"
 AHEAD_MS: Final = 0, 0, 0, 90_000, -7_000, 300_001 + 20 * MINUTE_MS, 3 * DAY_MS + 999
 """How far the clock of a node is ahead."""
+SET_BACK_MS: Final = 20_000, 10 * MINUTE_MS, 2 * DAY_MS
+"""How far the clock of a node was ahead until it was set back at its next start."""
 FOREIGN, UNREADABLE = b"foreign", b"{}"
 
 
@@ -61,12 +63,13 @@ class Drawn:
 
 @dataclass(frozen=True)
 class Draw:
-    """What a test knows of a cluster: its topic, tables and settings, and how the lake takes the topic in."""
+    """What a test knows of a cluster: its topics, tables and settings, and how the lake takes each topic in. Behind the
+    first topic stands the one that was created when that was deleted.
+    """
 
-    drawn: Drawn
+    topics: list[tuple[Drawn, list["Run"]]]
     tables: dict[str, list[dict[str, Any]]]
     settings: Settings
-    runs: list["Run"]
 
 
 @dataclass(frozen=True)
@@ -82,19 +85,33 @@ class Run:
 def draw(seed: int, events: int) -> Draw:
     """Draw a trail of so many windows a node, at least one, and what stands around it."""
     chance = random.Random(seed)
-    drawn = Drawn()
     nodes = chance.sample(NODES, chance.choice([1, 2, 3]))
     batches = {node: [*_batches(chance, node, events)] for node in nodes}
     # Those of several nodes stand in any order, and those of one in the order in which it wrote them.
     turns = [node for node, found in batches.items() for _ in found]
     chance.shuffle(turns)
-    for node in turns:
-        _write(chance, drawn, node % PARTITIONS, batches[node].pop(0))
+    order = [(node, batches[node].pop(0)) for node in turns]
+    topics = [*_topics(chance, order)]
     settings = Settings(NOW_MS, chance.choice([1, 5, 30]), chance.choice([1, 7]), chance.choice([0, 1, 999, 10**6]))
-    return Draw(drawn, _cluster(chance, nodes), settings, [*_runs(chance, drawn)])
+    taken = [(drawn, [*_runs(chance, drawn, is_last=drawn is topics[-1])]) for drawn in topics]
+    return Draw(taken, _cluster(chance, nodes), settings)
 
 
 Batch = list[tuple[Entry, At | None]]
+
+
+def _topics(chance: random.Random, order: list[tuple[int, Batch]]) -> Iterator[Drawn]:
+    """Give the topic that has all batches, or the one that was deleted in between and the one created then. The last
+    batch before that may be written again behind it, as its answer was lost.
+    """
+    end = chance.randrange(1, len(order) + 1) if chance.random() < 0.4 else len(order)
+    again = end - (chance.random() < 0.5)
+    for topic_id, found in (("first", order[:end]), ("second", order[again:] if end < len(order) else [])):
+        if found:
+            drawn = Drawn(Kept(topic_id))
+            for node, batch in found:
+                _write(chance, drawn, node % PARTITIONS, batch)
+            yield drawn
 
 
 def _batches(chance: random.Random, node: int, events: int) -> Iterator[Batch]:
@@ -102,13 +119,18 @@ def _batches(chance: random.Random, node: int, events: int) -> Iterator[Batch]:
     ahead_ms = chance.choice(AHEAD_MS)
     told = [found for _ in range(events) for found in _together(chance, node, ahead_ms)]
     told.sort(key=lambda found: found.end_ms)
-    for epoch in range(8, 8 + chance.randrange(4)):
+    # Brokers number their starts, controllers do not.
+    starts = chance.choice([("8", "9", "10", "11", "12"), ("8", "9", "10", "11", "12"), ("e", "a1", "c", "b", "d")])
+    for start in starts[: chance.randrange(4)]:
         # Chains do not begin in the same millisecond.
         first_ms = chance.choice(told).end_ms
         if mine := [found for found in told if found.end_ms < first_ms]:
-            yield from _chain(chance, f"{node}-{epoch}", mine)
+            is_set_back = start.isdecimal() and chance.random() < 0.2
+            wrong_ms = chance.choice(SET_BACK_MS) if is_set_back else 0
+            shifted = [At(happening, a + wrong_ms, b + wrong_ms, times) for happening, a, b, times in mine]
+            yield from _chain(chance, f"{node}-{start}", shifted)
         told = told[len(mine) :]
-    yield from _chain(chance, f"{node}-12", told)
+    yield from _chain(chance, f"{node}-{starts[-1]}", told)
 
 
 def _chain(chance: random.Random, source: str, told: list[At]) -> Iterator[Batch]:
@@ -266,14 +288,16 @@ def _verdicts(chance: random.Random) -> list[dict[str, Any]]:
     return rows
 
 
-def _runs(chance: random.Random, drawn: Drawn) -> Iterator[Run]:
-    """Give the runs that take a topic in, the last one all of it; some find that records were deleted before."""
+def _runs(chance: random.Random, drawn: Drawn, *, is_last: bool) -> Iterator[Run]:
+    """Give the runs that take a topic in, the last one all of it unless the topic was deleted before; some find that
+    records were deleted before.
+    """
     ends, begins = dict.fromkeys(drawn.written, 0), dict.fromkeys(drawn.written, 0)
     runs = chance.randrange(1, 4)
     for number in range(runs):
         for partition, records in drawn.written.items():
             taken = ends[partition]
-            if number == runs - 1:
+            if number == runs - 1 and is_last:
                 ends[partition] = len(records)
             else:
                 ends[partition] = chance.randrange(taken, len(records) + 1)
@@ -327,19 +351,19 @@ class Delta:
 
 def take_in(directory: Path, found: Draw, way: Parquet | Delta) -> tuple[Lake, Known]:
     """Have a lake take the trail in, run by run; returns it with what it is to have."""
-    lake, whole, topic = Lake(directory, table_format=way.table_format), found.drawn, Kept()
-    files = defaultdict[int, list[list[Written]]](list)
-    deleted, reached = dict[str, int](), defaultdict[int, int](int)
+    lake = Lake(directory, table_format=way.table_format)
+    files = defaultdict[tuple[str, int], list[list[Written]]](list)
+    deleted, reached = dict[str, int](), defaultdict[tuple[str, int], int](int)
     with lake.held(CLUSTER):
-        for run in found.runs:
-            topic.records = {place: records[: run.ends[place]] for place, records in whole.kept.records.items()}
-            topic.begins = run.begins
-            list(way.engine.ingest(lake, topic))
-            for place, end in run.ends.items():
+        for whole, run in ((whole, run) for whole, runs in found.topics for run in runs):
+            records = {partition: some[: run.ends[partition]] for partition, some in whole.kept.records.items()}
+            list(way.engine.ingest(lake, Kept(whole.kept.topic_id, records, run.begins)))
+            for partition, end in run.ends.items():
+                place = whole.kept.topic_id, partition
                 if end > reached[place]:
-                    first = max(reached[place], run.begins[place])
-                    lost = [Written(place, "missed", first - reached[place])] * (first > reached[place])
-                    files[place].append([*lost, *whole.written[place][first:end]])
+                    first = max(reached[place], run.begins[partition])
+                    lost = [Written(partition, "missed", first - reached[place])] * (first > reached[place])
+                    files[place].append([*lost, *whole.written[partition][first:end]])
                     reached[place] = end
             if run.is_asked:
                 way.between(lake)
@@ -348,8 +372,8 @@ def take_in(directory: Path, found: Draw, way: Parquet | Delta) -> tuple[Lake, K
                 for of_partition in files.values():
                     _delete(of_partition, way.old(of_partition, NOW_MS - run.keep_days * DAY_MS), deleted)
         keep(lake, Snapshot(CLUSTER, found.tables))
-    records = [row for of_partition in files.values() for file in of_partition for row in file]
-    return lake, Known(records, deleted, found.tables, found.settings)
+    kept = [row for of_partition in files.values() for file in of_partition for row in file]
+    return lake, Known(kept, deleted, found.tables, found.settings)
 
 
 def _delete(files: list[list[Written]], old: list[list[Written]], deleted: dict[str, int]) -> None:

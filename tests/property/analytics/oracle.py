@@ -192,14 +192,17 @@ def _gaps_of_nodes(known: Known) -> Iterator[Row]:
             yield "ahead", f"node {node}", ahead_ms // 1000
 
 
-def _earlier_chains(chains: Iterable[str]) -> Iterator[str]:
-    """Give the chains behind which their node began another."""
-    epochs = defaultdict[str, list[int]](list)
-    for source in chains:
-        node, _, epoch = source.partition("-")
-        epochs[node].append(int(epoch))
-    for node, found in epochs.items():
-        yield from (f"{node}-{epoch}" for epoch in found if epoch < max(found))
+def _earlier_chains(chains: Mapping[str, Mapping[int, Written]]) -> Iterator[str]:
+    """Give the chains behind which their node began another. Registrations of a broker are numbered, also where its
+    clock was set back; which start of a controller was later, only times tell.
+    """
+    orders = defaultdict[tuple[str, bool], list[tuple[int, str]]](list)
+    for source, entries in chains.items():
+        node, _, start = source.partition("-")
+        last_ms = max(entry.written_ms or 0 for entry in entries.values())
+        orders[node, start.isdecimal()].append((int(start) if start.isdecimal() else last_ms, source))
+    for found in orders.values():
+        yield from (source for _, source in sorted(found)[:-1])
 
 
 def _moments_by_node(known: Known) -> dict[int, list[int]]:

@@ -50,9 +50,10 @@ def contents(lake: Lake) -> dict[str, Rows]:
 
 
 def entries(lake: Lake) -> Rows:
-    """The rows of the trail, as the questions read them."""
+    """The rows of the trail, without their topics."""
     with duckdb.connect() as connection:
-        return sorted(entries_of(connection, Tables(lake)).fetchall(), key=repr)
+        rows = entries_of(connection, Tables(lake)).project("* EXCLUDE (topic_id)")
+        return sorted(rows.fetchall(), key=repr)
 
 
 def chains(lake: Lake) -> dict[str, ChainState]:

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from kavka_audit.delta import daily_tables
 from kavka_audit.delta.columns import DAY
 from kavka_audit.delta.daily_columns import DAILY
-from kavka_audit.delta.daily_tables import DailyTables, entries_of, refresh
+from kavka_audit.delta.daily_tables import DailyTables, entries_of, files_of, refresh
 from kavka_audit.delta.ingest import ingest
 from kavka_audit.delta.retention import retain
 from kavka_audit.delta.tables import Tables
@@ -199,6 +199,16 @@ def test_days_that_have_not_changed_are_not_read(lake: Lake, monkeypatch: pytest
     assert made == [day]
     rows = [row for row in daily_rows(lake)["use_daily"] if "User:late" in row]
     assert [f"{DAY}={row[0]}" for row in rows] == [day]
+
+
+def test_days_that_other_rules_have_made_are_made_again(lake: Lake) -> None:
+    daily, files = refresh(lake), files_of(Tables(lake))
+    whole, made = daily_rows(lake), daily.digests()
+    daily.tables["use_daily"].delete_before(max(made))
+    daily.keep_digests({day: found.digest("1") for day, found in files.items()})
+    assert daily_rows(lake) != whole
+    assert refresh(lake).digests() == made
+    assert daily_rows(lake) == whole
 
 
 def test_use_beside_a_delay_that_leaves_is_throttled_no_more(tmp_path: Path) -> None:

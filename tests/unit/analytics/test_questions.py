@@ -18,6 +18,7 @@ from kavka_audit.questions.query_runner import Settings, Table, questions
 from kavka_audit.report.answers import answer
 from kavka_audit.report.metrics import metrics
 from kavka_audit.report.severity import weight
+from kavka_broker.core.audit.chain import Chain
 from kavka_broker.core.audit.changes import Change, transaction_aborted
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
@@ -294,6 +295,33 @@ def test_every_gap_is_found_and_no_other(tmp_path: Path) -> None:
         ("silent", "broker 3", 0),
         ("dead", "partition 1", 1),
     }
+
+
+def test_a_chain_before_a_clock_was_set_back_is_the_earlier_one(tmp_path: Path) -> None:
+    """The node was killed, and began another chain with a clock behind that of the first: the last one was unended."""
+    trail = Kept()
+    for epoch, end_ms in ((9, NOW_MS + 200_000), (10, NOW_MS)):
+        trail.write(0, chain_of(1, [use("a", "READ", "t", end_ms=end_ms)], epoch=epoch)[1])
+    for controller, written_ms in (("7-f0", NOW_MS), ("7-0e", NOW_MS + 1)):
+        trail.write(0, [Chain(controller).head(written_ms)])
+    found = Answers(tmp_path, trail)["audit_gaps"].dicts()
+    assert [(row["gap"], row["place"]) for row in found] == [("unended", "1-9"), ("unended", "7-f0")]
+
+
+@pytest.mark.parametrize("lake", [Lake, lake_in])
+def test_a_repeated_event_hides_none_of_the_topic_before(tmp_path: Path, lake: Callable[[Path], Lake]) -> None:
+    """The audit topic was deleted and created again, so that it has other records at the same offsets."""
+    found, topics = lake(tmp_path), [Kept("first"), Kept("second")]
+    chain, entries = chain_of(1, [use("a", "WRITE", "t", size) for size in (1, 2, 4)])
+    topics[0].write(0, entries)
+    topics[1].write(0, [entries[-1], *[entry := chain.loss(4, NOW_MS), entry], chain.end(NOW_MS)])
+    engine = DuckDB() if found.table_format == "parquet" else DeltaDuckDB(lambda: NOW_MS / 1000)
+    with found.held(CLUSTER):
+        assert all([*engine.ingest(found, topic)] for topic in topics)
+        with asked("audit_gaps", "top_talkers"):
+            answers = engine.ask(found, Settings(NOW_MS), ROWS_MAX)
+    assert column(answers["top_talkers"], "bytes") == [7]
+    assert answers["audit_gaps"].rows == [("lost", "1-1", 4)]
 
 
 def test_an_entry_that_stands_twice_counts_once(tmp_path: Path) -> None:

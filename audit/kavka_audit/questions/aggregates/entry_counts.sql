@@ -7,5 +7,6 @@ SELECT
     min(CASE WHEN entries.kind = 'event' THEN entries.start_ms END) AS since_ms
 FROM entries
 LEFT JOIN duplicate_rows AS duplicates
-    ON duplicates.partition = entries.partition AND duplicates.at_offset = entries.offset
+    ON duplicates.topic_id = entries.topic_id AND duplicates.partition = entries.partition
+    AND duplicates.at_offset = entries.offset
 GROUP BY entries.partition, entries.source, entries.node, entries.kind
