@@ -30,6 +30,8 @@ class Chosen(Protocol):
     @property
     def table_format(self) -> str: ...
     @property
+    def cluster_id(self) -> str: ...
+    @property
     def s3_endpoint(self) -> str | None: ...
     @property
     def s3_region(self) -> str | None: ...
@@ -56,6 +58,12 @@ def store_of(chosen: Chosen) -> "tuple[Address, S3] | None":
 
 def lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
     """Return the lake. Raises LakeError."""
+    lake = _lake_of(chosen, progress)
+    lake.wanted_cluster = chosen.cluster_id
+    return lake
+
+
+def _lake_of(chosen: Chosen, progress: Callable[[str], None]) -> Lake:
     kept = store_of(chosen)
     if kept is None:
         assert isinstance(chosen.directory, Path)

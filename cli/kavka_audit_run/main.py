@@ -65,6 +65,7 @@ class Wanted:
     processing_time_seconds: int | None = None
     catalog_schema: str = ""
     engine: str = "duckdb"
+    cluster_id: str = ""
     table_format: str = ""  # that of the tables that are there already; of new ones NEW_FORMAT
     s3_endpoint: str | None = None
     s3_region: str | None = None

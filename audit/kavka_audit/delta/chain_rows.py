@@ -14,6 +14,7 @@ from kavka_audit.delta.tables import Table, Tables, relation
 from kavka_audit.lake.database import connected
 from kavka_audit.lake.directory import Lake
 from kavka_audit.report.chain_summary import Chains
+from kavka_broker.core.audit.verification import State
 
 SQL_TYPES: Final = {"integer": "INTEGER", "long": "BIGINT", "string": "VARCHAR", "boolean": "BOOLEAN"}
 TIMES: Final = {"last_time": "last_ms", "read_time": "read_ms"}
@@ -27,8 +28,13 @@ def known_chains(table: Table) -> dict[Place, ChainState]:
     if not files:
         return {}
     with connected() as connection:
-        columns = (f"epoch_ms({name}) AS {TIMES[name]}" if name in TIMES else f'"{name}"' for name in CHAINS)
-        rows = relation(connection, files).project(", ".join(columns))
+        found = relation(connection, files)
+        columns = (
+            f"epoch_ms({name}) AS {TIMES[name]}" if name in TIMES else f'"{name}"'
+            for name in CHAINS
+            if name in found.columns
+        )
+        rows = found.project(", ".join(columns))
         states = [ChainState(**dict(zip(rows.columns, row, strict=True))) for row in rows.fetchall()]
     return {state.place: state for state in states}
 
@@ -38,7 +44,11 @@ def summary_of(lake: Lake, now_ms: int) -> Chains:
     states = known_chains(Tables(lake).chains).values()
     damaged = [f"{state.source} ({state.fault} at {state.fault_sequence})" for state in states if state.damages]
     last_ms = max((min(state.last_ms, now_ms) for state in states), default=0)
-    return Chains(dict(Counter(state.verdict for state in states)), sorted(damaged), last_ms)
+    unnamed = sum(state.is_unnamed for state in states)
+    counts = Counter(state.verdict for state in states)
+    if lake.wanted_cluster and unnamed:
+        counts[State.UNSIGNED.value], counts[State.SOUND.value] = unnamed, counts[State.SOUND.value] - unnamed
+    return Chains(dict(counts), sorted(damaged), last_ms, unnamed)
 
 
 def offsets_behind(tables: Tables) -> dict[tuple[str, int], int]:

@@ -46,11 +46,17 @@ class ChainState:
     restarts: int = 0
     read_ms: int = 0
     is_before_hole: bool = False
+    cluster: str | None = None
 
     @property
     def place(self) -> Place:
         """Return what names the chain."""
         return self.topic_id, self.partition, self.source
+
+    @property
+    def is_unnamed(self) -> bool:
+        """Whether it may be sound, and nothing names its cluster."""
+        return self.verdict == State.SOUND.value and not self.cluster
 
 
 @dataclass(slots=True)
@@ -95,11 +101,23 @@ def follow(known: Mapping[Place, ChainState], batch: Batch, steps: Steps, reread
     for source, reading in readings.items():
         place = batch.topic_id, batch.partition, source
         found[place] = replace(_after(known.get(place) or ChainState(*place), reading), read_ms=batch.now_ms)
+    for reading in readings.values():
+        _name_former(found, reading.check)
     if unfollowed:
         place = batch.topic_id, batch.partition, OTHERS
         before = known.get(place) or ChainState(*place, verdict=UNCHECKED)
         found[place] = replace(before, entries=before.entries + unfollowed, read_ms=batch.now_ms)
     return found
+
+
+def _name_former(chains: dict[Place, ChainState], check: ChainCheck) -> None:
+    """Take that a chain whose head names a cluster says how the node's chains before it ended: they are of that cluster
+    too.
+    """
+    ends = {(end.source, end.sequence, end.hash.hex()) for end in check.before} if check.cluster else set()
+    for place, state in chains.items() if ends else ():
+        if state.is_unnamed and (state.source, state.last_sequence, state.last_hash) in ends:
+            chains[place] = replace(state, cluster=check.cluster)
 
 
 def _begun(state: ChainState | None, batch: Batch, source: str) -> _Reading:
@@ -137,6 +155,7 @@ def _after(before: ChainState, reading: _Reading) -> ChainState:
         damages=damages,
         restarts=before.restarts + reading.restarts,
         is_before_hole=False,
+        cluster=check.cluster or before.cluster or ("" if check.heads else before.cluster),
     )
     if before.fault is None and verdict.damage is not None:
         found = replace(found, fault=verdict.damage.fault.value, fault_sequence=verdict.damage.sequence)

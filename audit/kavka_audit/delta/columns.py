@@ -54,7 +54,10 @@ CHAINS: Final[Columns] = {
     "restarts": "long",  # how often it was gone on with behind records that the topic had deleted unread
     "read_time": "timestamp",  # of the run that last read an entry of it
     "is_before_hole": "boolean",  # the topic has deleted records unread behind its last entry
+    "cluster": "string",  # that its heads, or the node's next chain, name; empty where its heads name none
 }
+ADDED: Final = frozenset({"cluster"})
+"""Columns that the tables of earlier versions lack, and that the next commit of all rows adds."""
 
 
 def checked(topic_id: str) -> str:

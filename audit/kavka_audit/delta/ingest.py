@@ -98,7 +98,7 @@ class _Run:
     def commit(self, read: ReadBatch, part: Path) -> Ingested:
         """Commit a batch whose files stand beside `part`; returns what was read so far."""
         (topic_id, taken), tables = (self._trail.topic_id, read.taken), self._tables
-        log_start, cluster = self._trail.begin(taken.partition), self._lake.cluster_id
+        log_start, cluster = self._trail.begin(taken.partition), self._lake.trail_cluster
         batch = Batch(topic_id, taken.partition, log_start, self._now_ms, bool(taken.missed), cluster)
         found = follow(self._chains, batch, read.steps, partial(_reread, self._trail, taken.partition))
         identifiers = {NUMBER: tables.chains.number + 1, identifier(topic_id, taken.partition): taken.until}

@@ -22,7 +22,7 @@ from deltalake.schema import PrimitiveType
 from deltalake.transaction import AddAction, RemoveAction
 
 from kavka_audit.delta.batch_files import RowFile
-from kavka_audit.delta.columns import CHAINS, DAY, DEAD_LETTERS, EVENTS, Columns
+from kavka_audit.delta.columns import ADDED, CHAINS, DAY, DEAD_LETTERS, EVENTS, Columns
 from kavka_audit.delta.directory_names import check_directory
 from kavka_audit.lake.directory import Lake, LakeError, TablePlace, sync_path
 
@@ -70,7 +70,7 @@ class Table:
             found = {field.name: field.type for field in self.delta.schema().fields}
             protocol = self.delta.protocol()
         wanted = {name: PrimitiveType(kind) for name, kind in self.columns.items()}
-        if any(found.get(name) != kind for name, kind in wanted.items()):
+        if any(found.get(name) != kind for name, kind in wanted.items() if name in found or name not in ADDED):
             raise LakeError(f"{self._place} is a table with other columns than a run makes; choose another place")
         if protocol.min_reader_version > READER_VERSION_MAX:
             words = f"needs version {protocol.min_reader_version} of Delta's protocol to be read"
@@ -165,7 +165,9 @@ class Table:
 
     def replace(self, rows: Rows, identifiers: Mapping[str, int]) -> None:
         """Put rows in the place of those that are there. Raises LakeError, also where another run was faster."""
-        self._write(partial(write_deltalake, self.delta, rows, mode="overwrite", writer_properties=ZSTD), identifiers)
+        has_all = self.columns.keys() <= {field.name for field in self.delta.schema().fields}
+        how = {"mode": "overwrite", "schema_mode": None if has_all else "merge", "writer_properties": ZSTD}
+        self._write(partial(write_deltalake, self.delta, rows, **how), identifiers)
 
     def replace_days(self, rows: Rows, days: Collection[str]) -> None:
         """Put rows in the place of those of some days. Raises LakeError."""

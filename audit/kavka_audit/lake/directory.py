@@ -133,6 +133,8 @@ class Lake:
         """Files among those of the trail that no run has written, as they were when the lake was taken."""
         self.lock = -1
         """The lock's descriptor, while the lake is held: a process that has it too holds the lake with this one."""
+        self.wanted_cluster = ""
+        """The cluster that heads of the trail have to name, where that was asked for."""
         self._holder = ""  # the cluster for which this run holds it
 
     @contextmanager
@@ -171,6 +173,11 @@ class Lake:
     def cluster_id(self) -> str:
         """Return the cluster for which this run holds the directory; an empty text where none does."""
         return self._holder
+
+    @property
+    def trail_cluster(self) -> str:
+        """Return the cluster whose trail it is to be: a copy of a trail may stand in another cluster."""
+        return self.wanted_cluster or self._holder
 
     def _tidy(self) -> None:
         """Delete what a run that died has left: files half written, and those that were merged into another."""

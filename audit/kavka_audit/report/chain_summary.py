@@ -11,16 +11,21 @@ SOURCES_MAX = 3
 
 @dataclass(frozen=True, slots=True)
 class Chains:
-    """How many chains have which verdict, the damaged ones in words, and the time of the last entry checked."""
+    """How many chains have which verdict, the damaged ones in words, and the time of the last entry checked. `unnamed`:
+    how many are not damaged, and name no cluster.
+    """
 
     counts: dict[str, int]
     damaged: Sequence[str]
     last_ms: int
+    unnamed: int = 0
 
 
-def is_damaged(chains: Chains | None) -> bool:
-    """Whether a chain is known to be damaged."""
-    return chains is not None and bool(chains.damaged)
+def chains_weight(chains: Chains | None) -> str:
+    """Return how much that weighs, by the words for answers."""
+    if chains is None:
+        return "none"
+    return "wrong" if chains.damaged else "look" if chains.counts.get("unsigned") else "well"
 
 
 def chains_line(chains: Chains | None) -> str:
@@ -31,8 +36,17 @@ def chains_line(chains: Chains | None) -> str:
         more = f", and {len(chains.damaged) - SOURCES_MAX} more" if len(chains.damaged) > SOURCES_MAX else ""
         return f"Damaged chains: {'; '.join(chains.damaged[:SOURCES_MAX])}{more}."
     count, unchecked = chains.counts.get("sound", 0), chains.counts.get("unchecked", 0)
+    if unsigned := chains.counts.get("unsigned", 0):
+        words = f"Unsigned: nothing shows of {_chains(unsigned)} that the cluster is the one that was asked for"
+        return f"{words}; {count} more verified until {moment(chains.last_ms)}: hashes and links."
     if not count:
         return "There are more chains than are followed; kavka audit verify looks at all."
-    words = f"{count} chain{'' if count == 1 else 's'} verified until {moment(chains.last_ms)}"
+    words = f"{_chains(count)} verified until {moment(chains.last_ms)}"
     beside = "; there are more chains than are followed" if unchecked else ""
+    if chains.unnamed:
+        beside += f"; no head names the cluster of {_chains(chains.unnamed)}"
     return f"{words}: hashes and links{beside}. Signatures are for kavka audit verify."
+
+
+def _chains(count: int) -> str:
+    return f"{count} chain{'' if count == 1 else 's'}"

@@ -33,7 +33,7 @@ FAMILIES: Final[Mapping[str, str]] = {
 GAPS: Final = ("missing", "unended", "lost", "missed", "dead", "silent", "untold", "unnamed", "ahead")
 AHEAD: Final = "ahead"
 """The gap of which `entries` is a time in seconds, and which is of a node."""
-VERDICTS: Final = ("sound", "damaged", "unchecked")
+VERDICTS: Final = ("sound", "unsigned", "damaged", "unchecked")
 OF_TOPIC: Final = {
     "kavka_analytics_completeness_ratio": "completeness",
     "kavka_analytics_missing_records": "missing",

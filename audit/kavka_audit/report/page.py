@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from kavka_audit.questions.query_runner import Table
 from kavka_audit.report.answers import ORDER, answer
-from kavka_audit.report.chain_summary import Chains, chains_line, is_damaged
+from kavka_audit.report.chain_summary import Chains, chains_line, chains_weight
 from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.number_format import cell, heading, moment, seconds, sized
 from kavka_audit.report.plot import plot
@@ -75,13 +75,12 @@ def page(
     sections = "".join(_section(tables[name]) for _, names in ordered for name in names)
     notes = "".join(f'<p class="untold">The cluster did not tell {escape(words)}</p>' for words in untold)
     title = f"{beside.name} ({cluster_id})" if beside.name and beside.name != cluster_id else cluster_id
-    kind = "wrong" if is_damaged(beside.chains) else "none" if beside.chains is None else "well"
     return (
         '<!doctype html><html lang="en"><meta charset="utf-8"><meta name="viewport" content="width=device-width">'
         f'<meta http-equiv="Content-Security-Policy" content="{policy()}">'
         f"<title>Audit of {escape(title)}</title><style>{_file('page.css')}</style>"
         f'<h1>Audit</h1><p class="of">Cluster {escape(title)}, {moment(now_ms)}{_since(beside.previous)}</p>'
-        f'<p class="chains"><em class="{kind}">{escape(chains_line(beside.chains))}</em></p>'
+        f'<p class="chains"><em class="{chains_weight(beside.chains)}">{escape(chains_line(beside.chains))}</em></p>'
         f"{_figures(tables, weighed)}{plot(tables['traffic'].dicts())}"
         f"{_summary(weighed)}{notes}{cards}{sections}<script>{_file('page.js')}</script></html>\n"
     )

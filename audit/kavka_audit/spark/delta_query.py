@@ -256,7 +256,7 @@ class Query:
         links = rows.filter("has_its_hash IS NOT NULL").select(*LINKS)
         chains = self._chains
         for partition, found in groupby(in_order(steps_of(links)), key=lambda row: int(row["partition"])):
-            log_start, cluster = self.log_starts.get(partition, 0), self.lake.cluster_id
+            log_start, cluster = self.log_starts.get(partition, 0), self.lake.trail_cluster
             batch = Batch(self.topic_id, partition, log_start, self._now_ms, partition in holes, cluster)
             chains = follow(chains, batch, map(_step, found), partial(_reread, links, partition))
         reached = {identifier(self.topic_id, span.partition): span.last + 1 for span in spans}

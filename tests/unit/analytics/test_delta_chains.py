@@ -4,17 +4,25 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import duckdb
 import pytest
+from deltalake import write_deltalake
 
 from kavka_audit.delta import chain_states
+from kavka_audit.delta.chain_rows import summary_of
 from kavka_audit.delta.chain_states import Batch, ChainState, Place, follow
 from kavka_audit.delta.engine import DeltaDuckDB
+from kavka_audit.delta.ingest import ingest
+from kavka_audit.delta.tables import Tables
 from kavka_audit.lake.batch_parser import FORMS
 from kavka_audit.lake.chain_steps import Links, Step
+from kavka_audit_run.destination import lake_of
+from kavka_audit_run.main import Wanted
 from kavka_broker.core.audit.chain import Chain, Entry
+from kavka_broker.core.audit.chain_ends import End
 from kavka_broker.core.audit.cloud_events import headers_of
 from kavka_broker.core.audit.verification import Verdict, verify
-from tests.unit.analytics.delta import chains, entries, taken_in
+from tests.unit.analytics.delta import chains, entries, lake_in, taken_in
 from tests.unit.analytics.test_batches import BASE, batch_of
 from tests.unit.analytics.test_fast_parser import HAPPENINGS, ODD, records_of
 from tests.unit.analytics.test_lake import USE
@@ -117,6 +125,57 @@ def test_a_run_knows_whose_trail_it_takes_in(tmp_path: Path) -> None:
     assert {source: state.verdict for source, state in chains(lake).items()} == {
         "1-1": "sound", "2-1": "sound", "3-1": "damaged"
     }  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", ["", CLUSTER])
+def test_chains_that_name_no_cluster_are_counted_apart(tmp_path: Path, wanted: str) -> None:
+    """Where the cluster was asked for, nothing shows that they are of it."""
+    trail, old, upgraded = Kept(), Chain("1-1"), [Chain("2-1").head(NOW_MS)]
+    trail.write(0, [old.head(NOW_MS)])
+    end = End("2-1", 0, upgraded[0].hash, is_certain=True)
+    trail.write(
+        0, [*upgraded, Chain("2-2", None, (end,), CLUSTER).head(NOW_MS), Chain("3-1", None, (), "x").head(NOW_MS)]
+    )
+    lake, _ = taken_in(tmp_path, trail)
+    assert {source: state.cluster for source, state in chains(lake).items()} == {
+        "1-1": "", "2-1": CLUSTER, "2-2": CLUSTER, "3-1": None
+    }  # fmt: skip
+    lake.wanted_cluster = wanted
+    found = summary_of(lake, NOW_MS)
+    assert found.unnamed == 1
+    assert found.counts == ({"sound": 2, "unsigned": 1, "damaged": 1} if wanted else {"sound": 3, "damaged": 1})
+
+
+def test_the_cluster_that_was_asked_for_is_that_of_the_trail(tmp_path: Path) -> None:
+    asked, told = (lake_of(Wanted(tmp_path, cluster_id=cluster_id), print) for cluster_id in ("another", ""))
+    with asked.held(CLUSTER):
+        assert (asked.cluster_id, asked.trail_cluster) == (CLUSTER, "another")
+    with told.held(CLUSTER):
+        assert told.trail_cluster == CLUSTER
+
+
+def test_a_copy_of_a_trail_is_of_the_cluster_that_was_asked_for(tmp_path: Path) -> None:
+    trail, lake = Kept(), lake_in(tmp_path)
+    for node, cluster in ((1, CLUSTER), (2, "another")):
+        trail.write(0, [Chain(f"{node}-1", None, (), cluster).head(NOW_MS)])
+    lake.wanted_cluster = "another"
+    with lake.held(CLUSTER):
+        assert [*ingest(lake, trail, NOW_MS)]
+    assert {source: state.verdict for source, state in chains(lake).items()} == {"1-1": "damaged", "2-1": "sound"}
+
+
+def test_a_table_of_an_earlier_version_gets_the_cluster_of_its_chains(tmp_path: Path) -> None:
+    chain, trail = Chain("1-1", None, (), CLUSTER), Kept()
+    trail.write(0, [chain.head(NOW_MS)])
+    lake, _ = taken_in(tmp_path, trail)
+    table = Tables(lake).chains
+    with duckdb.connect() as connection:
+        earlier = connection.read_parquet(table.files()).project("* EXCLUDE (cluster)")
+        write_deltalake(table.delta, earlier, mode="overwrite", schema_mode="overwrite")
+    assert chains(lake)["1-1"].cluster is None
+    trail.write(0, [chain.head(NOW_MS + 1)])
+    taken_in(tmp_path, trail)
+    assert (chains(lake)["1-1"].cluster, chains(lake)["1-1"].entries) == (CLUSTER, 2)
 
 
 def test_a_chain_that_is_written_again_breaks_at_the_batch() -> None:

@@ -6,7 +6,7 @@ from prometheus_client.parser import text_string_to_metric_families
 
 from kavka_audit.lake.ingest import Ingested
 from kavka_audit.report.chain_summary import Chains
-from kavka_audit.report.metrics import FAMILIES, SERIES_MAX, metrics
+from kavka_audit.report.metrics import FAMILIES, SERIES_MAX, VERDICTS, metrics
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.trail import NOW_MS
 
@@ -33,10 +33,10 @@ def test_figures_are_those_of_the_tables(tmp_path: Path) -> None:
     books.kept.add(0, [], b"foreign")
     tables = judged(tmp_path, books)
     assert "kavka_analytics_chains{" not in metrics(CLUSTER, NOW_MS, Ingested(), tables)
-    chains = Chains({"sound": 3, "damaged": 1}, ["1-1"], NOW_MS)
+    chains = Chains({"sound": 3, "unsigned": 2, "damaged": 1}, ["1-1"], NOW_MS)
     found = read(metrics(CLUSTER, NOW_MS, Ingested(5, 2, 3), tables, chains))
-    verdicts = [found["kavka_analytics_chains", CLUSTER, verdict] for verdict in ("sound", "damaged", "unchecked")]
-    assert verdicts == [3, 1, 0]
+    verdicts = [found["kavka_analytics_chains", CLUSTER, verdict] for verdict in VERDICTS]
+    assert verdicts == [3, 2, 1, 0]
     assert found["kavka_analytics_answer_rows", CLUSTER, "audit_gaps"] == tables["audit_gaps"].count
     assert found["kavka_analytics_last_success_timestamp_seconds", CLUSTER] == NOW_MS / 1000
     assert found["kavka_analytics_new_records", CLUSTER] == 5

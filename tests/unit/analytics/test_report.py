@@ -206,6 +206,10 @@ def test_chains_are_said_to_hold_where_they_were_looked_at(tmp_path: Path) -> No
     assert '<em class="none">Chains were not looked at' in page(CLUSTER, NOW_MS, found, [])
     sound = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"sound": 2}, (), NOW_MS)))
     assert f'<em class="well">2 chains verified until {moment(NOW_MS)}' in sound
+    unnamed = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"sound": 2}, (), NOW_MS, 1)))
+    assert "hashes and links; no head names the cluster of 1 chain. Signatures" in unnamed
+    unsigned = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"sound": 2, "unsigned": 1}, (), NOW_MS, 1)))
+    assert '<em class="look">Unsigned: nothing shows of 1 chain that the cluster is the one that was' in unsigned
     many = page(CLUSTER, NOW_MS, found, [], Beside(chains=Chains({"unchecked": 1}, (), 0)))
     assert "There are more chains than are followed" in many
     damaged = Chains({"sound": 1, "damaged": 1}, ["1-7 (flipped at 3)"], NOW_MS)

@@ -134,7 +134,16 @@ def test_duckdb_is_one_pod_without_a_right() -> None:
     spec = template_of(scene)["spec"]
     (container,) = spec["containers"]
     hosts = ",".join(f"main-nodes-{number}-0.main-nodes.default.svc:9092" for number in range(3))
-    which = ["--bootstrap", hosts, "--cluster", "main", "--namespace", "default"]
+    which = [
+        "--bootstrap",
+        hosts,
+        "--cluster",
+        "main",
+        "--namespace",
+        "default",
+        "--cluster-id",
+        ANSWERED["cluster_id"],
+    ]
     assert container["args"] == ["kavka", "audit", "run", *which, "--directory", "/data/audit", *AS_PARQUET]
     assert container["image"] == "kavka/audit:1"
     assert container["resources"] == {"requests": {"cpu": "500m", "memory": "2Gi"}, "limits": {"memory": "2Gi"}}
@@ -301,7 +310,7 @@ def test_a_bucket_is_written_to_by_way_of_a_copy_that_goes_with_the_pod() -> Non
     spec = template_of(scene)["spec"]
     (container,) = spec["containers"]
     place = ["--directory", "s3://audit", "--work-directory", "/data/audit"]
-    assert container["args"][9:] == [*place, "--s3-region", "us-east-1", "--s3-addressing", "auto", *AS_PARQUET]
+    assert container["args"][11:] == [*place, "--s3-region", "us-east-1", "--s3-addressing", "auto", *AS_PARQUET]
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
     assert volumes["data"] == {"name": "data", "emptyDir": {"sizeLimit": "10Gi"}}
     assert scene.api.names("PersistentVolumeClaim") == [f"data-main-nodes-{number}" for number in range(3)]
@@ -319,7 +328,7 @@ def test_a_store_of_ones_own_is_told_where_it_is_and_who_signs_for_it() -> None:
     (container,) = spec["containers"]
     place = ["--directory", "s3://audit/a/main", "--work-directory", "/data/audit"]
     where = ["--s3-endpoint", "https://s3.example.com", "--s3-region", "eu-1", "--s3-addressing", "path"]
-    assert container["args"][9:] == [*place, *where, *AS_PARQUET]
+    assert container["args"][11:] == [*place, *where, *AS_PARQUET]
     volumes = {volume["name"]: volume for volume in spec["volumes"]}
     assert volumes["data"]["emptyDir"] == {"sizeLimit": "50Gi"}
     assert volumes["store"]["secret"] == {

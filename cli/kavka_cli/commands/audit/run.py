@@ -36,6 +36,11 @@ def add_options(parser: ArgumentParser) -> None:
         " in the directory already, and Parquet files in a new one."
     )
     parser.add_argument("--table-format", choices=("parquet", "delta"), default="", help=words)
+    words = (
+        "With Delta tables: the id of the cluster whose trail this has to be; chains that name none are unsigned then."
+        " Left out: the one that the brokers tell, and chains of older nodes may name none."
+    )
+    parser.add_argument("--cluster-id", metavar="ID", default="", help=words)
     words = "Days without use after which a topic may be deleted."
     parser.add_argument("--unused-days", type=int, default=30, metavar="N", help=words)
     parser.add_argument("--new-days", type=int, default=7, metavar="N", help="Days for which a first use is new.")
@@ -91,6 +96,7 @@ def _wanted(options: Namespace) -> dict[str, Any]:
         "by",
         "keep_days",
         "engine",
+        "cluster_id",
         "table_format",
         "catalog_schema",
     )

@@ -189,9 +189,10 @@ def command(cluster: KafkaCluster, analytics: Analytics, bootstrap: str) -> tupl
     user = (COMMAND_CONFIG, f"{USER_FILES}/{CLIENT_PROPERTIES}")
     begin = user if analytics.user_secret is not None else ("--bootstrap", bootstrap)
     which = ("--cluster", cluster.name, "--namespace", cluster.metadata.namespace)
+    known = ("--cluster-id", cluster.status.cluster_id) if cluster.status.cluster_id else ()
     engine = ("--engine", "spark") if analytics.engine == "Spark" else ()
     table_format = ("--table-format", analytics.table_format.lower())
-    return ("kavka", "audit", "run", *begin, *which, *_place(analytics.storage.s3), *table_format, *engine)
+    return ("kavka", "audit", "run", *begin, *which, *known, *_place(analytics.storage.s3), *table_format, *engine)
 
 
 def _place(kept: AuditS3 | None) -> tuple[str, ...]:
