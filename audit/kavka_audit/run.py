@@ -20,6 +20,7 @@ from kavka_audit.report.metrics import metrics
 from kavka_audit.report.openlineage import lineage_events, uses_of
 from kavka_audit.report.page import Beside, page
 from kavka_audit.report.previous import read_previous, write_previous
+from kavka_audit.report.trend import days_of
 
 KEEP_DAYS: Final = 400
 """How long rows are kept, unless said otherwise: a year and what it takes to compare it with the one before."""
@@ -77,10 +78,11 @@ def refresh(
             if table.stem in tables:
                 write_csv(lake, table.stem)
         chains = chains_of(lake, settings.now_ms)
-        beside = Beside(snapshot.name, chains, read_previous(lake))
+        previous = read_previous(lake)
+        beside = Beside(snapshot.name, chains, previous, days_of(lake, settings.now_ms))
         made = page(snapshot.cluster_id, settings.now_ms, tables, snapshot.untold, beside)
         lake.put(lake.directory / PAGE, made.encode())
-        write_previous(lake, settings.now_ms, tables)
+        write_previous(lake, settings.now_ms, tables, previous)
         figures = metrics(snapshot.name or snapshot.cluster_id, settings.now_ms, so_far, tables, chains)
         lake.put(lake.directory / METRICS, figures.encode())
         lake.put(lake.directory / LINEAGE, _lineage(lake, snapshot, settings.now_ms).encode())

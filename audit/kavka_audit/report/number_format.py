@@ -70,6 +70,11 @@ def moment(time_ms: int) -> str:
     return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
 
 
+def date(time_ms: int) -> str:
+    """Return the day of a moment in UTC."""
+    return datetime.fromtimestamp(time_ms / 1000, UTC).strftime("%Y-%m-%d")
+
+
 def heading(column: str) -> str:
     """Return what stands above a column on the page."""
     return HEADINGS.get(column, column.removesuffix("_ms").replace("_", " "))

@@ -17,10 +17,11 @@ from kavka_audit.questions.query_runner import Table
 from kavka_audit.report.answers import ORDER, answer
 from kavka_audit.report.chain_summary import Chains, chains_line, chains_weight
 from kavka_audit.report.completeness_map import heat
-from kavka_audit.report.number_format import cell, heading, moment, seconds, sized
+from kavka_audit.report.number_format import cell, date, heading, moment, seconds, sized
 from kavka_audit.report.plot import plot
 from kavka_audit.report.previous import Previous
 from kavka_audit.report.severity import WORDS, weights
+from kavka_audit.report.trend import Day, trend
 
 ROWS_MAX: Final = 200
 """Rows of a table on the page; the files have all."""
@@ -38,11 +39,14 @@ assert sorted(name for names in GROUPS.values() for name in names) == sorted(ORD
 
 @dataclass(frozen=True, slots=True)
 class Beside:
-    """What the page says beside the answers: the cluster's name, its chains, and what the run before had."""
+    """What the page says beside the answers: the cluster's name, its chains, what the runs before had, and what was
+    moved on each day.
+    """
 
     name: str = ""
     chains: Chains | None = None
     previous: Previous = field(default_factory=Previous)
+    days: Sequence[Day] = ()
 
 
 @cache
@@ -68,7 +72,7 @@ def page(
     ordered = sorted(groups.items(), key=lambda found: heaviest(weighed[found[1][0]]))
     cards = "".join(
         f'<h2>{group}</h2><ul class="answers">'
-        + "".join(_card(tables[name], weighed[name], beside.previous) for name in names)
+        + "".join(_card(tables[name], weighed[name], beside.previous, now_ms) for name in names)
         + "</ul>"
         for group, names in ordered
     )
@@ -81,7 +85,7 @@ def page(
         f"<title>Audit of {escape(title)}</title><style>{_file('page.css')}</style>"
         f'<h1>Audit</h1><p class="of">Cluster {escape(title)}, {moment(now_ms)}{_since(beside.previous)}</p>'
         f'<p class="chains"><em class="{chains_weight(beside.chains)}">{escape(chains_line(beside.chains))}</em></p>'
-        f"{_figures(tables, weighed)}{plot(tables['traffic'].dicts())}"
+        f"{_figures(tables, weighed)}{plot(tables['traffic'].dicts())}{trend(beside.days, now_ms)}"
         f"{_summary(weighed)}{notes}{cards}{sections}<script>{_file('page.js')}</script></html>\n"
     )
 
@@ -118,10 +122,15 @@ def _summary(weighed: Mapping[str, str]) -> str:
     return f'<p class="sum">{marks or "<em>Nothing to be done.</em>"}</p>'
 
 
-def _card(table: Table, kind: str, previous: Previous) -> str:
-    question, change = table.question, previous.change(table)
+def _card(table: Table, kind: str, previous: Previous, now_ms: int) -> str:
+    question, changes = table.question, list[str]()
     mark = f'<em class="{kind}">{WORDS[kind]}</em>'
-    since = f"<i>{change:+,} since the last run</i>" if change else ""
+    if change := previous.change(table):
+        changes.append(f"{change:+,} since the last run")
+    day_ms = previous.week_before(now_ms)
+    if day_ms is not None and (change := previous.change_since(day_ms, table)):
+        changes.append(f"{change:+,} since {date(day_ms)}")
+    since = f"<i>{', '.join(changes)}</i>" if changes else ""
     said = NOT_KNOWN if kind == "none" and not table.count else answer(table)
     words = f"<b>{escape(question.title)}</b>{escape(said)} {since}"
     return f'<li class="{kind}"><a href="#{question.name}">{mark}{words}</a></li>'

@@ -38,7 +38,7 @@ def plot(rows: Sequence[Mapping[str, Any]]) -> str:
         f'<text x="0" y="{HEIGHT + BOTTOM - 4}">{moment(first)}</text>'
         f'<text x="{WIDTH}" y="{HEIGHT + BOTTOM - 4}" text-anchor="end">{moment(shown[-1]["bucket_ms"])}</text>'
     )
-    size = f'viewBox="0 0 {WIDTH} {HEIGHT + BOTTOM}"'
+    size = f'class="plot" viewBox="0 0 {WIDTH} {HEIGHT + BOTTOM}"'
     return f'<svg {size} role="img" aria-label="{escape(words)}">{bars}{labels}</svg><p class="key">{_key(highest)}</p>'
 
 

@@ -16,12 +16,13 @@ from kavka_audit.report.answers import FOUND, NOTHING, ORDER, answer
 from kavka_audit.report.chain_summary import Chains
 from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.csv_files import CHARACTERS_MAX
-from kavka_audit.report.number_format import cell, moment, sized
+from kavka_audit.report.number_format import cell, date, moment, sized
 from kavka_audit.report.page import Beside, page
 from kavka_audit.report.plot import BARS_MAX, plot
-from kavka_audit.report.previous import Previous, read_previous
+from kavka_audit.report.previous import Previous, read_previous, write_previous
 from kavka_audit.report.severity import WEIGHTS, WORDS, weight, weights
 from kavka_audit.report.summary import summary
+from kavka_audit.report.trend import Day, days_of, trend
 from kavka_audit.run import ROWS_READ, refresh
 from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
@@ -242,19 +243,66 @@ def test_a_run_says_what_is_new_since_the_one_before(tmp_path: Path) -> None:
     changes = [At(Changed("User:a", "::1", "admin", Change("CREATE", "topic", name))) for name in ("t", "u", "v")]
     entries = chain_of(1, changes)[1]
     shown = []
-    for upto in (2, 4):
+    for upto, now_ms in ((2, NOW_MS), (4, NOW_MS + DAY_MS), (4, NOW_MS + 8 * DAY_MS)):
         trail.records.clear()
         trail.write(0, entries[:upto])
-        refresh(lake, trail, Snapshot(CLUSTER, {}, name="main"), Settings(NOW_MS), lambda _: None)
+        refresh(lake, trail, Snapshot(CLUSTER, {}, name="main"), Settings(now_ms), lambda _: None)
         shown.append((tmp_path / "report.html").read_text())
     assert "since the last run" not in shown[0]
     assert "<i>+2 since the last run</i>" in shown[1]
     assert f"changes are since {moment(NOW_MS)}" in shown[1]
+    assert f"<i>+2 since {date(NOW_MS)}</i>" not in shown[2], "the last day before a week has the later count"
+    refresh(lake, trail, Snapshot(CLUSTER, {}), Settings(NOW_MS + 7 * DAY_MS), lambda _: None)
+    assert f"<i>+2 since {date(NOW_MS)}</i>" in (tmp_path / "report.html").read_text()
+
+
+def test_what_earlier_days_had_is_kept_for_a_month(tmp_path: Path) -> None:
+    lake, found, previous = Lake(tmp_path), answers(tmp_path, busy(), TABLES), Previous()
+    for day in range(40):
+        write_previous(lake, NOW_MS + day * DAY_MS, found, previous)
+        previous = read_previous(lake)
+    first_ms = NOW_MS - NOW_MS % DAY_MS + 9 * DAY_MS
+    assert [*previous.days] == [first_ms + day * DAY_MS for day in range(31)]
+    assert previous.days[first_ms] == previous.counts
+
+
+def test_the_trend_has_a_bar_for_each_day_and_grey_where_nothing_is_told(tmp_path: Path) -> None:
+    ago = (3, 1, 100)
+    moved = [use("a", "WRITE", "t", 1 << 20, end_ms=NOW_MS - days * DAY_MS) for days in ago]
+    refused = At(Denied("User:<b>", "::1", "READ", "topic", "t"), NOW_MS - DAY_MS - 1, NOW_MS - DAY_MS, 7)
+    now = use("a", "READ", "t", 1 << 19, end_ms=NOW_MS)
+    lake, _ = taken_in(tmp_path, trail_of(*sorted([*moved, refused, now], key=lambda told: told.end_ms)))
+    ask(lake, Settings(NOW_MS), 1)
+    days = days_of(lake, NOW_MS)
+    today_ms = NOW_MS - NOW_MS % DAY_MS
+    assert days == [
+        Day(today_ms - 3 * DAY_MS, 1 << 20, 0, 0),
+        Day(today_ms - DAY_MS, 1 << 20, 7, 0),
+        Day(today_ms, 1 << 19, 0, 0),
+    ]
+    drawn = trend(days, NOW_MS)
+    rows = re.findall(r'<b>([^<]*)</b> ([^<]*)</p><div class="days">(.*?)</div>', drawn)
+    told = [
+        (label, words, re.findall(r'(?:class="(\w+)" )?(?:style="--share:([0-9.]+)%" )?title', bars))
+        for label, words, bars in rows
+    ]
+    grey = ("gap", "")
+    most = f"1.0 MiB at most, on {date(NOW_MS - DAY_MS)}"
+    assert told == [
+        ("moved", most, [("written", "100.0"), grey, ("written", "100.0"), ("written", "50.0")]),
+        ("refused", f"7 at most, on {date(NOW_MS - DAY_MS)}", [("", ""), grey, ("lacking", "100.0"), ("", "")]),
+        ("held back", "nothing", [("", ""), grey, ("", ""), ("", "")]),
+    ]
+    assert f'title="{date(NOW_MS)}: 512.0 KiB moved so far"' in drawn
+    assert trend(days[:1], NOW_MS) == "", "one day is no trend"
 
 
 @pytest.mark.parametrize(
     "left",
-    [b"[]", b"{", b"[" * 100_000, b'{"now_ms": 1e999, "rows": {}}', b'{"now_ms": 99999999999999999, "rows": {}}', None],
+    [
+        *(b"[]", b"{", b"[" * 100_000, b'{"now_ms": 1e999, "rows": {}}', b'{"now_ms": 99999999999999999, "rows": {}}'),
+        *(b'{"now_ms": 1, "rows": {}, "days": []}', b'{"now_ms": 1, "rows": {}, "days": {"-1": {}}}', None),
+    ],
 )
 def test_what_no_run_has_left_says_nothing(tmp_path: Path, left: bytes | None) -> None:
     lake, place = Lake(tmp_path), tmp_path / "snapshot/answers.json"
