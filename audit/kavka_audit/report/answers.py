@@ -17,6 +17,13 @@ def answer(table: Table) -> str:
     return FOUND[table.question.name](first, table)
 
 
+def counted(table: Table) -> int:
+    """Return how many rows of an answer count: of changes, those that are not the operator's."""
+    if table.question.name != "config_changes" or not table.rows:
+        return table.count
+    return int(table.dicts()[0].get("by_others_total", table.count))  # an earlier version had no such column
+
+
 def _topics(first: Row, table: Table) -> str:
     held = f", {sized(first['bytes'])}" if first["bytes"] else ""
     last = f", last used by {first['last_principal']}" if first["last_principal"] else ""
@@ -79,7 +86,12 @@ def _hot(first: Row, table: Table) -> str:
 def _changes(first: Row, table: Table) -> str:
     key = f" {first['config_key']}" if first["config_key"] else ""
     words = f"{first['principal']} {first['operation']} {first['resource_type']} {first['resource']}{key}"
-    return f"{_many(table.count, 'change')}; the last was {words}."
+    count = counted(table)
+    operators = table.count - count
+    if not count:
+        return f"{_many(operators, 'change')}, all by the operator."
+    more = f"; {operators:,} more by the operator" if operators else ""
+    return f"{_many(count, 'change')}; the last was {words}{more}."
 
 
 def _completeness(first: Row, table: Table) -> str:

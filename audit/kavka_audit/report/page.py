@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from kavka_audit.questions.query_runner import Table
-from kavka_audit.report.answers import ORDER, answer
+from kavka_audit.report.answers import ORDER, answer, counted
 from kavka_audit.report.chain_summary import Chains, chains_line, chains_weight
 from kavka_audit.report.completeness_map import heat
 from kavka_audit.report.number_format import cell, date, heading, moment, seconds, sized
@@ -33,6 +33,8 @@ GROUPS: Final[Mapping[str, tuple[str, ...]]] = {
     "Capacity": ("throttle_incidents", "quota_recommendations", "hot_partitions", "traffic"),
     "Hygiene": ("completeness", "topic_completeness", "audit_gaps", "deletable_topics"),
 }
+BY_OPERATOR: Final = "is_operator"
+Rows = Sequence[Sequence[Any]]
 NOT_KNOWN: Final = "Nothing was measured that would tell."
 assert sorted(name for names in GROUPS.values() for name in names) == sorted(ORDER)
 
@@ -101,11 +103,14 @@ def _figures(tables: Mapping[str, Table], weighed: Mapping[str, str]) -> str:
     is_known = weighed["throttle_incidents"] != "none"
     most = f"most by {tables['chargeback'].dicts()[0]['principal']}" if tables["chargeback"].rows else "by nobody"
     longest = f"the longest {seconds(held[0]['throttle_time_ms'])}" if held else "nobody was held back"
-    last = f"the last by {changes[0]['principal']}" if changes else "nobody changed anything"
+    changed = counted(tables["config_changes"])
+    last = f"the last by {changes[0]['principal']}" if changed else "nobody changed anything"
+    if operators := tables["config_changes"].count - changed:
+        last += f"; {operators:,} more by the operator" if changed else f" but the operator: {operators:,} times"
     found = (
         ("chargeback", "moved", sized(moved), most),
         ("throttle_incidents", "held back", f"{tables['throttle_incidents'].count:,}", longest),
-        ("config_changes", "changed", f"{tables['config_changes'].count:,}", last),
+        ("config_changes", "changed", f"{changed:,}", last),
     )
     shown = [
         f'<li><a href="#{name}"><b>{figure if is_known else "no data"}</b> {label}<span>'
@@ -139,9 +144,13 @@ def _card(table: Table, kind: str, previous: Previous, now_ms: int) -> str:
 def _section(table: Table) -> str:
     question, name = table.question, table.question.name
     evidence = f'<a href="tables/{name}.csv">CSV</a> <a href="tables/{name}.parquet">Parquet</a>'
-    told = f"{min(table.count, ROWS_MAX):,} of {table.count:,} rows; all of them: {evidence}"
+    shown, folded = _shown(table)
+    told = f"{len(shown) + len(folded):,} of {table.count:,} rows; all of them: {evidence}"
     drawn = heat(table.dicts()) if name == "completeness" and table.rows else ""
-    body = _table(table.columns, table.rows[:ROWS_MAX]) if table.rows else ""
+    body = _table(table.columns, shown)
+    if count := table.count - counted(table):
+        words = f"{count:,} change{'' if count == 1 else 's'} by the operator"
+        body += f"<details><summary>{words}</summary>{_table(table.columns, folded)}</details>"
     explanation = escape(question.explanation.replace("`", ""))
     return (
         f'<section id="{name}"><h2>{escape(question.title)}</h2><p>{escape(answer(table))}</p>'
@@ -149,9 +158,18 @@ def _section(table: Table) -> str:
     )
 
 
-def _table(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    """Return rows as a table. Sums of all rows, which the answer says, are left out."""
-    shown = [place for place, column in enumerate(columns) if not column.endswith("_total")]
+def _shown(table: Table) -> tuple[Rows, Rows]:
+    """Return the first rows, and the first of those that are folded: the operator's changes."""
+    rows = [(bool(told.get(BY_OPERATOR)), row) for told, row in zip(table.dicts(), table.rows, strict=True)]
+    shown, folded = ([row for is_folded, row in rows if is_folded is kind][:ROWS_MAX] for kind in (False, True))
+    return shown, folded
+
+
+def _table(columns: Sequence[str], rows: Rows) -> str:
+    """Return rows as a table; without rows nothing. Sums of all rows, which the answer says, are left out."""
+    if not rows:
+        return ""
+    shown = [place for place, name in enumerate(columns) if not name.endswith("_total") and name != BY_OPERATOR]
     columns, rows = [columns[place] for place in shown], [[row[place] for place in shown] for row in rows]
     kinds = [_kind(column, [row[place] for row in rows]) for place, column in enumerate(columns)]
     head = "".join(f'<th class="{kind}">{escape(heading(column))}' for column, kind in zip(columns, kinds, strict=True))

@@ -8,6 +8,7 @@ from typing import Any, Final
 from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.own_files import COUNTS_OF_ANSWERS as FILE
 from kavka_audit.questions.query_runner import Table
+from kavka_audit.report.answers import counted
 
 TIME_MAX_MS: Final = 253_402_300_799_999
 """The end of the year 9999, the last that has a date."""
@@ -42,7 +43,7 @@ class Previous:
 
 def _more(table: Table, counts: Counts) -> int | None:
     before = counts.get(table.question.name)
-    return None if before is None else table.count - before
+    return None if before is None else counted(table) - before
 
 
 def read_previous(lake: Lake) -> Previous:
@@ -63,7 +64,7 @@ def _counts(found: Mapping[str, Any]) -> Counts:
 
 def write_previous(lake: Lake, now_ms: int, tables: Mapping[str, Table], previous: Previous) -> None:
     """Leave it for the next run, with what earlier days had. Raises LakeError."""
-    rows = {name: table.count for name, table in sorted(tables.items())}
+    rows = {name: counted(table) for name, table in sorted(tables.items())}
     days = {**previous.days, now_ms - now_ms % DAY_MS: rows}
     kept = {day_ms: days[day_ms] for day_ms in sorted(days)[-DAYS_KEPT:]}
     lake.put(lake.directory / FILE, json.dumps({"now_ms": now_ms, "rows": rows, "days": kept}).encode())

@@ -10,7 +10,9 @@ from kavka_audit.lake.directory import Lake
 from kavka_audit.lake.snapshot import Snapshot
 from kavka_audit.questions.query_runner import Settings
 from kavka_audit.run import refresh
-from kavka_broker.core.audit.events import Denied
+from kavka_broker.core.audit.changes import Change
+from kavka_broker.core.audit.events import Changed, Denied
+from kavka_operator.api.quota import INTERNAL_USERS
 from tests.support.browser import Page, browser
 from tests.unit.analytics.test_questions import topic, trail_of, use
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At
@@ -36,9 +38,11 @@ def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
         for number in range(2 * TOPICS)
     ]
     refused = [At(Denied(f"User:{HOSTILE}", "::1", "READ", "topic", HOSTILE))]
+    change = Change("CREATE", "topic", "orders")
+    changed = [At(Changed(f"User:{INTERNAL_USERS[1]}", "::1", "kavka-operator", change)) for _ in range(9)]
     topics = [topic(f"topic-{number:03}", size=number) for number in range(TOPICS)]
     snapshot = Snapshot(CLUSTER, {"topics": topics}, name="main")
-    refresh(Lake(found), trail_of(*uses, *refused), snapshot, Settings(NOW_MS), lambda _: None)
+    refresh(Lake(found), trail_of(*uses, *refused, *changed), snapshot, Settings(NOW_MS), lambda _: None)
     return found
 
 
@@ -67,6 +71,25 @@ def test_tables_are_sorted_by_their_figures_and_searched(page: Page) -> None:
     page.until(f"{ROWS}.length < {everything}")
     assert {*column(page, 0)} == {"User:user-07"}
     assert page.faults == []
+
+
+def test_the_operators_changes_are_folded(page: Page) -> None:
+    rows = "document.querySelector('#config_changes details table').checkVisibility()"
+    assert page.ask(rows) is False
+    page.click("#config_changes summary")
+    assert page.ask(rows) is True
+    assert page.text("#config_changes summary") == "9 changes by the operator"
+
+
+@pytest.mark.parametrize("width", [1400, 390])
+def test_each_day_has_a_bar(page: Page, width: int) -> None:
+    page.size(width)
+    bars = "[...document.querySelectorAll('.days')[0].children].map((bar) => bar.getBoundingClientRect())"
+    heights = [float(height) for height in page.ask(f"{bars}.map((box) => box.height)")]
+    assert len(heights) == DAYS
+    assert max(heights) > 50
+    assert page.ask(f"{bars}.every((box) => box.width > 3 && box.right <= {width})")
+    page.size(1400)
 
 
 def test_no_clients_word_is_run(page: Page) -> None:

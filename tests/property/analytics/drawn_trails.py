@@ -24,7 +24,7 @@ from kavka_broker.core.audit.ocsf import event_of
 from kavka_broker.core.audit.quota_entities import entity_key
 from kavka_broker.core.audit.usage import OTHERS, Throttling, Use
 from kavka_broker.core.quota.entity import Entity
-from tests.property.analytics.oracle import ALL_OTHERS, MINUTE_MS, Known, Written
+from tests.property.analytics.oracle import ALL_OTHERS, MINUTE_MS, OPERATOR, Known, Written
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept
 
 NODES: Final = 1, 2, 3
@@ -216,7 +216,8 @@ def _change(chance: random.Random, node: int, user: str, client: str, address: s
     values = chance.choice(
         [("", None, None), ("retention.ms", "9", None), ("retention.ms", None, "8"), ("k", "ü", "'")]
     )
-    return Changed(f"User:{user}", address, client, Change(chance.choice(["ALTER", "DELETE"]), kind, name, *values))
+    principal = OPERATOR if chance.random() < 0.3 else f"User:{user}"
+    return Changed(principal, address, client, Change(chance.choice(["ALTER", "DELETE"]), kind, name, *values))
 
 
 def _others(chance: random.Random) -> Happening:

@@ -29,6 +29,7 @@ INCIDENT_MS: Final = 5 * MINUTE_MS
 AHEAD_MS: Final = 5 * MINUTE_MS
 STEP: Final = 65_536
 ALL_OTHERS: Final = f"User:{OTHERS}"
+OPERATOR: Final = "User:CN=operator,O=kavka.dev"
 JUDGED: Final = "READ", "WRITE", "ALL"
 K = TypeVar("K")
 Row = tuple[Any, ...]
@@ -255,19 +256,27 @@ def label_chargeback(known: Known) -> Rows:
 
 
 def config_changes(known: Known) -> Rows:
-    """Return the changes, the last first."""
+    """Return the changes, the last first, and those by the operator behind all others."""
     rows = [
-        (event.told.end_ms, *event[2:8], *_values(event.happening.change))
+        (event.told.end_ms, *event[2:8], *_values(event.happening.change), event.principal == OPERATOR)
         for event in known.events
         if isinstance(event.happening, Changed) and event.resource_type != TRANSACTIONAL_ID
     ]
-    return sorted(rows, key=change_order)
+    by_others = sum(not row[-1] for row in rows)
+    return sorted(((*row, by_others) for row in rows), key=change_order)
 
 
 def change_order(row: Row) -> Row:
     """Return what the order of changes goes by; a kind of resource is not in it."""
-    end_ms, principal, client, address, operation, _, resource, key, previous, value = row
-    return -end_ms, principal, operation, resource, *map(null_last, (key, value, previous, client, address))
+    end_ms, principal, client, address, operation, _, resource, key, previous, value, is_operator, _ = row
+    return (
+        is_operator,
+        -end_ms,
+        principal,
+        operation,
+        resource,
+        *map(null_last, (key, value, previous, client, address)),
+    )
 
 
 def _values(change: Any) -> tuple[str | None, str | None, str | None]:

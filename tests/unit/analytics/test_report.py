@@ -28,6 +28,7 @@ from kavka_broker.core.audit.changes import Change
 from kavka_broker.core.audit.events import Changed, Denied, LoggedIn
 from kavka_broker.core.audit.usage import MINUTE_MS, Throttling, Use
 from kavka_operator.api.audit import AuditSummary
+from kavka_operator.api.quota import INTERNAL_USERS
 from tests.unit.analytics.books import BUCKET_MS, Books, judged
 from tests.unit.analytics.test_questions import BROKERS, grant, held, topic, trail_of, use
 from tests.unit.analytics.trail import CLUSTER, DAY_MS, NOW_MS, At, Kept, answers, chain_of, taken_in
@@ -56,6 +57,8 @@ TAGS = {
     "i",
     "span",
     "script",
+    "details",
+    "summary",
 }
 DRAWN = {"svg", "rect", "text"}
 
@@ -254,6 +257,38 @@ def test_a_run_says_what_is_new_since_the_one_before(tmp_path: Path) -> None:
     assert f"<i>+2 since {date(NOW_MS)}</i>" not in shown[2], "the last day before a week has the later count"
     refresh(lake, trail, Snapshot(CLUSTER, {}), Settings(NOW_MS + 7 * DAY_MS), lambda _: None)
     assert f"<i>+2 since {date(NOW_MS)}</i>" in (tmp_path / "report.html").read_text()
+
+
+def changed(principal: str, count: int) -> list[At]:
+    name = f"User:{principal}"
+    return [At(Changed(name, "::1", "kavka-operator", Change("CREATE", "topic", f"t{n}"))) for n in range(count)]
+
+
+def test_changes_by_the_operator_are_folded_and_do_not_count(tmp_path: Path) -> None:
+    """Its principal is by its certificate: any client may have its client id."""
+    operator = INTERNAL_USERS[1]
+    assert operator.startswith("CN=operator,")
+    trail = trail_of(*changed(operator, ROWS_READ), *changed("a", 1), *changed(operator, 1), *changed("ANONYMOUS", 1))
+    found = answers(tmp_path, trail)
+    assert answer(found["config_changes"]).endswith(f"; {ROWS_READ + 1:,} more by the operator.")
+    shown = page(CLUSTER, NOW_MS, found, [])
+    (people,) = re.findall('<section id="config_changes">(.*?)<details>', shown, re.DOTALL)
+    folded = shown.partition("<details>")[2]
+    assert {*re.findall("User:[^<]*(?=<td)", people)} == {"User:a", "User:ANONYMOUS"}
+    assert folded.startswith(f"<summary>{ROWS_READ + 1:,} changes by the operator</summary>")
+    assert f"User:{operator}<" in folded.partition("</details>")[0]
+    assert "is operator" not in shown
+    assert f"<b>2</b> changed<span>the last by User:ANONYMOUS; {ROWS_READ + 1:,} more by the operator" in shown
+    write_previous(lake := Lake(tmp_path), NOW_MS, found, Previous())
+    assert read_previous(lake).counts["config_changes"] == 2
+
+
+def test_where_the_operator_alone_changes_anything_that_is_said(tmp_path: Path) -> None:
+    found = answers(tmp_path, trail_of(*changed(INTERNAL_USERS[1], 3)))
+    assert answer(found["config_changes"]) == "3 changes, all by the operator."
+    shown = page(CLUSTER, NOW_MS, found, [])
+    assert "<b>0</b> changed<span>nobody changed anything but the operator: 3 times" in shown
+    assert "3 changes by the operator</summary>" in shown
 
 
 def test_what_earlier_days_had_is_kept_for_a_month(tmp_path: Path) -> None:
