@@ -7,8 +7,8 @@
 - Partitions that find no room among the 64 MiB of the ids of their partition of `__transaction_state`, and of what is
   in their transactions, are COORDINATOR_NOT_AVAILABLE, upon which a client tries again.
 - Answered when every in-sync replica of the coordinator's log has the record. Where the id's last transaction is
-  decided, and not complete yet, it is waited for, 20 ms at most, before the answer is CONCURRENT_TRANSACTIONS; among
-  several transactions of a request none waits.
+  decided, and not complete yet, it is waited for, 20 ms at most, before the answer to a producer is
+  CONCURRENT_TRANSACTIONS. A broker is answered at once: behind its question stand those about other ids.
 Versions: flexible from 3, PRODUCER_FENCED instead of INVALID_PRODUCER_EPOCH from 2, brokers from 4.
 """
 
@@ -57,9 +57,8 @@ async def add_partitions_to_txn(
     request: AddPartitionsToTxnRequest, broker: Broker, client: Client
 ) -> AddPartitionsToTxnResponse:
     if client.version >= BROKERS_VERSION:
-        waits = len(request.transactions) == 1
         results = [
-            AddPartitionsToTxnResult(asked.transactional_id, await answer(asked, broker, client, waits=waits))
+            AddPartitionsToTxnResult(asked.transactional_id, await answer(asked, broker, client))
             for asked in request.transactions
         ]
         return AddPartitionsToTxnResponse(results_by_transaction=results)
@@ -70,12 +69,11 @@ async def add_partitions_to_txn(
         False,
         request.v3_and_below_topics,
     )
-    results_of_topics = await answer(asked, broker, client, waits=True)
-    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=results_of_topics)
+    return AddPartitionsToTxnResponse(results_by_topic_v3_and_below=await answer(asked, broker, client))
 
 
 async def answer(
-    asked: AddPartitionsToTxnTransaction, broker: Broker, client: Client, *, waits: bool
+    asked: AddPartitionsToTxnTransaction, broker: Broker, client: Client
 ) -> list[AddPartitionsToTxnTopicResult]:
     places = [(topic.name, index) for topic in asked.topics for index in topic.partitions]
     problems = {place: problem for place in places if (problem := problem_with(place, broker, client)) is not None}
@@ -83,14 +81,14 @@ async def answer(
         codes = {place: problems.get(place, ErrorCode.OPERATION_NOT_ATTEMPTED) for place in places}
         return results(asked.topics, codes)
     try:
-        codes = await decide(asked, places, broker, client, waits=waits)
+        codes = await decide(asked, places, broker, client)
     except BrokerError as error:
         codes = dict.fromkeys(places, told_to(client, FENCED_FROM_VERSION, error))
     return results(asked.topics, codes)
 
 
 async def decide(
-    asked: AddPartitionsToTxnTransaction, places: Sequence[Place], broker: Broker, client: Client, *, waits: bool
+    asked: AddPartitionsToTxnTransaction, places: Sequence[Place], broker: Broker, client: Client
 ) -> dict[Place, ErrorCode]:
     """Raises BrokerError."""
     if not asked.transactional_id:
@@ -98,9 +96,9 @@ async def decide(
     producer = asked.producer_id, asked.producer_epoch
     if asked.verify_only:
         return broker.transactions.verify(asked.transactional_id, producer, places)
-    if waits:
-        await broker.transactions.until_completed(asked.transactional_id)
     version = BUMPS_FROM if client.version >= BROKERS_VERSION else 0
+    if client.version < BROKERS_VERSION:
+        await broker.transactions.until_completed(asked.transactional_id)
     await broker.transactions.add_partitions(
         asked.transactional_id, producer, places, version, client.connection_number
     )

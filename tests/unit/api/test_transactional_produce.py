@@ -9,6 +9,7 @@ import pytest
 
 from kavka_broker.coordinator.transactions.transaction_coordinator_client import TransactionCoordinators
 from kavka_broker.loop.exclusive_turns import ExclusiveTurns
+from kavka_broker.loop.slices import Slices
 from kavka_broker.protocol.errors import BrokerError, ErrorCode
 from kavka_broker.protocol.messages.incremental_alter_configs_request import (
     AlterableConfig,
@@ -117,6 +118,15 @@ def batch_of(producer_id: int, sequence: int = 0, *, transactional: bool = True)
 
 def request(sequence: int = 0, *, transactional: bool = True) -> ProduceRequest:
     batch = batch_of(PRODUCER, sequence, transactional=transactional)
+    return ProduceRequest("tx", -1, 1000, [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])])
+
+
+def large_request() -> ProduceRequest:
+    """A request whose batch a thread has to prepare."""
+    batch = build_batch(
+        [(None, bytes(1000))] * 1000, timestamp_ms=NOW_MS, producer_id=PRODUCER, producer_epoch=0, base_sequence=0,
+        transactional=True, compression=Compression.GZIP,
+    )  # fmt: skip
     return ProduceRequest("tx", -1, 1000, [TopicProduceData("t", partition_data=[PartitionProduceData(0, batch)])])
 
 
@@ -300,6 +310,47 @@ def test_what_its_coordinator_does_not_know_is_refused_for_good(tmp_path: Path) 
     asyncio.run(scenario())
 
 
+class Gated(Preparation):
+    """Prepares batches once the test lets it."""
+
+    def __init__(self, slices: Slices) -> None:
+        super().__init__(slices)
+        self.is_asked, self.may_prepare = asyncio.Event(), asyncio.Event()
+
+    async def prepare(self, batch: memoryview, log: Log, now_ms: int) -> Prepared:
+        self.is_asked.set()
+        await self.may_prepare.wait()
+        return await super().prepare(batch, log, now_ms)
+
+
+def test_no_question_comes_between_a_verdict_at_hand_and_a_batch_that_a_thread_prepares(tmp_path: Path) -> None:
+    """A marker makes the verdict void. The question of another request would be taken for the one before, and the batch
+    begin a transaction that is never ended (KIP-890).
+    """
+
+    async def scenario() -> None:
+        async with running(tmp_path) as inside:
+            await inside.create("t")
+            writes = inside.broker.writes
+            coordinators = writes.coordinators = Coordinators(is_here=True)
+            preparation = writes.preparation = Gated(writes.slices)
+            partition = partition_of(inside)
+            first, repeated = await inside.connect(), await inside.connect()
+            first.send(large_request(), VERSION)
+            await preparation.is_asked.wait()
+            mark(partition)
+            coordinators.code = ErrorCode.TRANSACTION_ABORTABLE  # the transaction has ended
+            repeated.send(request(), VERSION)
+            await until(lambda: coordinators.line.count("tx") == 2)
+            preparation.may_prepare.set()
+            for client in (first, repeated):
+                answer = await client.receive(ProduceResponse, VERSION)
+                assert answer.responses[0].partition_responses[0].error_code == ErrorCode.INVALID_TXN_STATE
+            assert partition.last_stable_offset == partition.log.log_end_offset == 1
+
+    asyncio.run(scenario())
+
+
 def test_a_batch_prepared_by_a_thread_is_copied_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     kept, prepared = list[object](), list[object]()
     keep = Produce._keep
@@ -318,17 +369,7 @@ def test_a_batch_prepared_by_a_thread_is_copied_once(tmp_path: Path, monkeypatch
     monkeypatch.setattr(Preparation, "prepare", prepare_and_note)
 
     async def scenario(client: Client, partition: Partition, coordinators: Coordinators) -> None:
-        large = request()
-        large.topic_data[0].partition_data[0].records = build_batch(
-            [(None, bytes(1000))] * 1000,
-            timestamp_ms=NOW_MS,
-            producer_id=PRODUCER,
-            producer_epoch=0,
-            base_sequence=0,
-            transactional=True,
-            compression=Compression.GZIP,
-        )
-        answer = await client.call(large, ProduceResponse, VERSION)
+        answer = await client.call(large_request(), ProduceResponse, VERSION)
         assert answer.responses[0].partition_responses[0].error_code == 0
         assert partition.log.log_end_offset == 1000
         assert prepared[0] is kept[0]

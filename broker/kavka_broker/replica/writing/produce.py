@@ -160,7 +160,7 @@ class Produce:
         answer = self._append_now()
         if self._later:
             sender.is_holding = True
-            return self._append_the_rest(answer)
+            return self._append_the_rest(answer, self._turn_of_verdicts())
         if self._admission is not None:
             self._admission.end()
         if self._shares:
@@ -197,16 +197,26 @@ class Produce:
         """Append once threads have synced the ids of new logs: an append would sync them on the loop."""
         while self._writes.openings.is_securing and self._is_first():
             await self._writes.openings.secured()
-        return await self._append_the_rest(self._append_now())
+        return await self._append_the_rest(self._append_now(), nullcontext())
 
-    async def _append_the_rest(self, answer: ProduceResponse) -> Answer:
+    def _turn_of_verdicts(self) -> AbstractAsyncContextManager[None]:
+        """The turn of the transactional id where verdicts have been asked for, as long as they may be used: the next
+        question would be taken for this one, whose verdict a marker has made void.
+        """
+        admission, transactional_id = self._admission, self._request.transactional_id
+        if admission is None or not admission.has_asked or transactional_id is None:
+            return nullcontext()
+        return self._writes.coordinators.turns.of(transactional_id)
+
+    async def _append_the_rest(self, answer: ProduceResponse, turn: AbstractAsyncContextManager[None]) -> Answer:
         """Append batches that threads prepare; then later requests of the connection may begin."""
-        try:
-            await self._append_later()
-        finally:
-            if self._admission is not None:
-                self._admission.end()
-            self._sender.let_go()
+        async with turn:
+            try:
+                await self._append_later()
+            finally:
+                if self._admission is not None:
+                    self._admission.end()
+                self._sender.let_go()
         return await Acknowledgement(self._request, answer, self._shares, self._writes.timers).future
 
     # --- before the batches are appended ------------------------------------------------------------------------

@@ -43,6 +43,11 @@ class Admission:
         self._producers: dict[tuple[int, int], None] = {}  # the producers' ids and epochs
         self._asked: dict[Place, ProducerStates] = {}
 
+    @property
+    def has_asked(self) -> bool:
+        """Whether verdicts were needed."""
+        return bool(self._asked)
+
     def look(self, named: Iterable[tuple[str | None, TopicProduceData]]) -> Work[bool]:
         """Whether the transaction is not open yet in some of these partitions."""
         self._asked = {}

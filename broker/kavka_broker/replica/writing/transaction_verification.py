@@ -28,9 +28,9 @@ async def ask_for_verdicts(
     """
     assert coordinators.attempts_max >= 1, coordinators.attempts_max
     producer_id, epoch = producer
-    attempt = 0
+    attempt, now = 0, asyncio.get_running_loop().time
     while True:
-        attempt += 1
+        attempt, asked_at = attempt + 1, now()
         for producers in asked.values():
             producers.await_verdict(producer_id)
         if not adds and not coordinators.verifies:
@@ -44,8 +44,8 @@ async def ask_for_verdicts(
         is_void = not all(producers.awaits_verdict(producer_id) for producers in asked.values())
         if not adds or not (is_busy or is_void) or attempt >= coordinators.attempts_max:
             return codes
-        if is_busy:
-            await asyncio.sleep(coordinators.again_ms / 1000)
+        if is_busy:  # the coordinator may have waited for as long already
+            await asyncio.sleep(max(0.0, coordinators.again_ms / 1000 - (now() - asked_at)))
 
 
 def verdicts_at_hand(
