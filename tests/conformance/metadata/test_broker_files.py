@@ -10,6 +10,7 @@ from kavka_broker.core.config.definition import ConfigError, ConfigType
 from kavka_broker.protocol.errors import ErrorCode
 from kavka_broker.protocol.messages.create_topics_request import CreatableTopic, CreateTopicsRequest
 from kavka_broker.protocol.messages.create_topics_response import CreateTopicsResponse
+from tests.conformance.metadata.newer_keys import NEWER_KEYS
 from tests.support.asking import ask
 from tests.support.programs import run
 from tests.support.servers import Server
@@ -52,7 +53,7 @@ LATER = {
 def settings() -> Iterator[tuple[str, str]]:
     """Every key that Kavka reads with each odd value of its type."""
     for name, definition in KEYS.items():
-        if definition.served and name not in KAVKA_KEYS | THROTTLE_KEYS:
+        if definition.served and name not in {*KAVKA_KEYS, *THROTTLE_KEYS, *NEWER_KEYS}:
             yield from ((name, value) for value in VALUES.get(definition.type, ()))
 
 

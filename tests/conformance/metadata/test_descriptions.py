@@ -15,6 +15,7 @@ from kavka_broker.protocol.messages.describe_configs_response import (
     DescribeConfigsResult,
 )
 from tests.conformance.metadata.filling import fill
+from tests.conformance.metadata.newer_keys import NEWER_KEYS
 from tests.support.asking import ask
 from tests.support.servers import Server, start_apache_kafka, start_kavka
 from tests.support.waiting import until_outside
@@ -34,7 +35,7 @@ SETTINGS = {
 #: log.retention.hours once log.retention.ms is altered: it shows the default as the value, and the file as its source.
 OWN = (
     {"listeners", "controller.quorum.bootstrap.servers", "log.dirs", "log.retention.hours"}
-    | {"max.decompressed.message.bytes"}  # of a newer release: tests/conformance/clients/test_largest_records.py
+    | NEWER_KEYS
     | KAVKA_KEYS.keys()
     | RATE_KEYS
 )
