@@ -4,13 +4,14 @@ import base64
 import os
 import socket
 from argparse import ArgumentParser, Namespace
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Final
 
 from kavka_broker.core.config.properties import parse_properties
-from kavka_cli.client_properties import OPTION, client_of_file
+from kavka_cli.client_properties import BOOTSTRAP, OPTION, client_of_file
 from kavka_cli.connection import bootstrap_and_security
 from kavka_cli.kubernetes.api_server import KubernetesError
 from kavka_cli.local_clusters import state_directory, the_cluster
@@ -41,6 +42,28 @@ from kavka_operator.platform.local.layout import Layout
 from kavka_operator.platform.local.store import Store
 from kavka_operator.platform.security import among_nodes
 from kavka_operator.reconcile.quotas import declared
+
+WORDS: Final = {
+    "bootstrap": "--bootstrap",
+    "cluster": "--cluster",
+    "name": "CLUSTER",
+    "namespace": "--namespace",
+    "context": "--context",
+    "profile": "--profile",
+}
+"""Options that name a cluster, or a part of its name, and what a person writes for them."""
+PLACES: Final = {
+    "name": "CLUSTER",
+    "cluster": "--cluster",
+    "namespace": "--namespace",
+    "state_dir": "--state-dir",
+    "kubernetes": "--kubernetes",
+    "kubeconfig": "--kubeconfig",
+    "context": "--context",
+}
+"""Options that name a cluster of this machine or of Kubernetes."""
+LABELS: Final = ("cluster", "namespace")
+"""Options that say, beside another Kafka, how the resources that are printed name it and where they belong."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,25 +134,36 @@ def add_profile(parser: ArgumentParser) -> None:
     parser.add_argument("--profile", metavar="PROFILE", help=words)
 
 
-def named_profile(options: Namespace) -> Profile | None:
-    """The profile that `--profile` names. Raises CommandError where there is none, or more says which is meant."""
+def named_profile(options: Namespace, labels: Collection[str] = ()) -> Profile | None:
+    """The profile that `--profile` names. Raises CommandError where there is none, or more says which is meant; options
+    in `labels` say how to name what is printed.
+    """
     if options.profile is None:
         return None
-    if options.bootstrap or options.command_config is not None:
+    if options.bootstrap is not None or options.command_config is not None:
         raise CommandError("--profile says where a Kafka is and how it lets clients in; leave out the other options")
+    if others := [words for name, words in PLACES.items() if name not in labels and getattr(options, name)]:
+        raise CommandError(f"--profile and {others[0]} each say which Kafka is meant; leave one of them out")
     return profiles().get(options.profile)
 
 
-def implied_profile(options: Namespace) -> Profile | None:
-    """The profile that a command takes whose options name no cluster, no namespace and no store. Raises CommandError.
+def implied_profile(options: Namespace, *, is_change: bool = False) -> Profile | None:
+    """The profile that a command takes whose options name no cluster, no namespace and no store. Raises CommandError,
+    also where the command changes a Kafka and neither its words nor the environment name that profile.
 
     A note on stderr names it: it may be another cluster than the one that runs here.
     """
     where = store_options(options)
-    is_named = options.bootstrap or options.command_config is not None or where != StoreOptions()
+    is_named = options.bootstrap is not None or options.command_config is not None or where != StoreOptions()
     if is_named or (PROFILE_VARIABLE not in os.environ and os.environ.get(STATE_VARIABLE)) or is_plugin():
         return None
     found = default_profile()
+    if found is not None and is_change and PROFILE_VARIABLE not in os.environ:
+        raise CommandError(
+            f'the profile that is used is "{found.name}" ({found.bootstrap}), and this command changes something: name'
+            f" it by --profile {found.name} or {PROFILE_VARIABLE}={found.name}, or another cluster by CLUSTER or"
+            " --bootstrap"
+        )
     if found is not None:
         note(f'profile "{found.name}": {found.bootstrap}')
     return found
@@ -143,16 +177,35 @@ def options_of(profile: Profile, options: Namespace, name: str | None = None) ->
     )
 
 
-def target_options(options: Namespace) -> TargetOptions:
-    """The options that `add_target` added. Raises CommandError where the file of properties is not understood."""
-    name, where = options.cluster or options.name, store_options(options)
-    profile = named_profile(options) or (implied_profile(options) if name is None else None)
+def target_options(options: Namespace, *, labels: Collection[str] = (), is_change: bool = False) -> TargetOptions:
+    """The options that `add_target` added, of a command that changes a Kafka or only asks. Those in `labels` may stand
+    beside `--profile`. Raises CommandError where one is empty, or the file of properties is not understood.
+    """
+    check_words(options, WORDS)
+    name, where = options.name if options.cluster is None else options.cluster, store_options(options)
+    profile = named_profile(options, labels)
+    if profile is None and name is None:
+        profile = implied_profile(options, is_change=is_change)
     if profile is not None:
         return options_of(profile, options, name)
     if options.command_config is None:
         return TargetOptions(options.bootstrap, options.metrics, name, where)
     security, bootstrap = client_of_file(options.command_config)
-    return TargetOptions(options.bootstrap or bootstrap, options.metrics, name, where, security)
+    if bootstrap is not None and not bootstrap.strip():
+        raise CommandError(f"{OPTION}: {BOOTSTRAP} is empty; name the brokers")
+    return TargetOptions(
+        bootstrap if options.bootstrap is None else options.bootstrap, options.metrics, name, where, security
+    )
+
+
+def check_words(options: Namespace, words: Mapping[str, str]) -> None:
+    """Raise CommandError where an option was given without a word, as by a variable of a shell that is not set: it
+    would say that another cluster is meant.
+    """
+    for name, word in words.items():
+        found = getattr(options, name)
+        if any(not text.strip() for text in (found if isinstance(found, list) else [found]) if text is not None):
+            raise CommandError(f"{word} is empty; name what is meant, or leave it out")
 
 
 def find_target(options: TargetOptions) -> Target:

@@ -6,7 +6,7 @@ from argparse import ArgumentParser, Namespace
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Final
 
 from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
@@ -19,6 +19,7 @@ from kavka_cli.target import (
     Target,
     TargetOptions,
     add_client_properties,
+    check_words,
     find_target,
     implied_profile,
     options_of,
@@ -33,6 +34,14 @@ if TYPE_CHECKING:
 HELP = "Show clusters, any Kafka too, in a browser: topics, records, groups, clients, quotas; edit quotas if asked to."
 EVERY_SECONDS_MIN, EVERY_SECONDS_MAX = 0.5, 3600.0
 CLUSTERS_MAX = 20
+WORDS: Final = {
+    "bootstrap": "--bootstrap",
+    "clusters": "CLUSTER",
+    "namespace": "--namespace",
+    "context": "--context",
+    "profile": "--profile",
+}
+"""Options that name clusters, and what a person writes for them."""
 
 
 def add_options(parser: ArgumentParser) -> None:
@@ -91,6 +100,7 @@ def _check(options: Namespace) -> None:
 
 def targets_of(options: Namespace) -> Iterator[Target]:
     """Give the clusters. Raises CommandError where there is none, or one does not run."""
+    check_words(options, WORDS)
     others = _profiles(options)
     for profile in others:
         yield find_target(options_of(profile, options))
@@ -113,7 +123,8 @@ def _profiles(options: Namespace) -> list[Profile]:
     """The profiles that are named, or the one that is meant where nothing is. Raises CommandError."""
     if options.profile:
         return [profiles().get(name) for name in options.profile]
-    implied = None if options.clusters or options.write else implied_profile(options)
+    is_named = bool(options.clusters or options.bootstrap)
+    implied = None if is_named or options.write else implied_profile(_one(options, bootstrap=None))
     return [] if implied is None else [implied]
 
 

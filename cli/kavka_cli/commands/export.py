@@ -21,7 +21,7 @@ from kavka_cli.exported_resources import (
 )
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
-from kavka_cli.target import Target, add_target, find_target, target_options
+from kavka_cli.target import LABELS, Target, add_target, find_target, target_options
 from kavka_operator.domain.observed import SeenCluster
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.offsets_and_lag import Onlooker
@@ -42,7 +42,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print the resources; the exit code."""
     try:
-        asked = target_options(options)
+        asked = target_options(options, labels=LABELS)
         found = find_target(asked)
         seen = _seen(found)
     except (CommandError, AdminError) as error:

@@ -61,11 +61,12 @@ def run(options: Namespace) -> int:
     """Print the groups, or change one; the exit code."""
     try:
         _check(options)
+        asked = target_options(options, is_change=options.delete or options.reset_to is not None)
         if options.delete:
-            return delete(find_target(target_options(options)), options.group[0], is_dry=options.dry_run != "none")
+            return delete(find_target(asked), options.group[0], is_dry=options.dry_run != "none")
         if options.reset_to is not None:
-            return reset(find_target(target_options(options)), options)
-        found = _groups(find_target(target_options(options)), set(options.group))
+            return reset(find_target(asked), options)
+        found = _groups(find_target(asked), set(options.group))
     except (CommandError, AdminError) as error:
         return complain(error)
     match options.output:

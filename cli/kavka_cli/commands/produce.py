@@ -29,7 +29,7 @@ def add_options(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Write the records; the exit code."""
     try:
-        return _write(find_target(target_options(options)), options, sys.stdin.buffer)
+        return _write(find_target(target_options(options, is_change=True)), options, sys.stdin.buffer)
     except (CommandError, AdminError) as error:
         return complain(error)
 

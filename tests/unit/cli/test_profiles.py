@@ -12,7 +12,7 @@ import pytest
 from kavka_cli.app import joined, parser
 from kavka_cli.output import CommandError
 from kavka_cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, Profiles, hidden, profiles
-from kavka_cli.target import TargetOptions, find_target, target_options
+from kavka_cli.target import LABELS, TargetOptions, find_target, target_options
 from tests.unit.operator.person import run
 
 MODULE = "org.apache.kafka.common.security.scram.ScramLoginModule"
@@ -160,6 +160,74 @@ def test_a_profile_is_not_mixed_with_other_ways_to_name_a_kafka() -> None:
     for more in (("--bootstrap", "x:1"), ("--command-config", "client.properties")):
         with pytest.raises(CommandError, match="leave out the other options"):
             asked("topics", "--profile", "prod", *more)
+
+
+@pytest.mark.parametrize("option", ["--bootstrap", "--cluster", "--namespace", "--context", "--profile"])
+@pytest.mark.parametrize("word", ["", " "])
+def test_an_empty_word_is_no_way_to_the_used_profile(option: str, word: str) -> None:
+    make("prod", "--use")
+    words = f"error: {option} is empty; name what is meant, or leave it out\n"
+    assert run("groups", option, word, "--group", "g", "--delete") == (1, words)
+    assert run("topics", option, word) == (1, words)
+    assert run("topics", word)[1] == words.replace(option, "CLUSTER")
+
+
+def test_a_file_with_an_empty_address_is_refused() -> None:
+    make("prod", "--use")
+    Path("client.properties").write_text("bootstrap.servers=\n")
+    with pytest.raises(CommandError, match=r"bootstrap\.servers is empty"):
+        asked("topics", "--command-config", "client.properties")
+
+
+PLACES = (
+    ("main",), ("--cluster", "main"), ("--namespace", "shop"), ("--context", "x"), ("--kubernetes",),
+    ("--kubeconfig", "x"), ("--state-dir", "x"),
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("place", PLACES, ids=" ".join)
+def test_a_profile_and_another_cluster_are_not_named_together(place: tuple[str, ...]) -> None:
+    make("prod")
+    for command in (("topics",), ("produce", "--topic", "t"), ("groups", "-g", "g", "--delete")):
+        code, said = run(*command, "--profile", "prod", *place)
+        assert code == 1
+        word = place[0] if place[0].startswith("--") else "CLUSTER"
+        assert said == f"error: --profile and {word} each say which Kafka is meant; leave one of them out\n"
+
+
+def test_what_is_printed_may_be_named_beside_a_profile() -> None:
+    make("prod")
+    for command in (("export",), ("quota", "recommend"), ("audit", "run")):
+        found = target_options(
+            parser().parse_args(joined((*command, "--profile", "prod", "--cluster", "main", "-n", "shop"))),
+            labels=LABELS,
+        )
+        assert (found.bootstrap, found.cluster, found.where.namespace) == ("prod:9092", "main", "shop")
+        assert run(*command, "--profile", "prod", "main")[1].startswith("error: --profile and CLUSTER ")
+    assert run("audit", "verify", "--profile", "prod", "-n", "shop")[1].startswith("error: --profile and --namespace ")
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("groups", "--group", "g", "--delete"),
+        ("groups", "--group", "g", "--reset-to", "start"),
+        ("produce", "--topic", "t"),
+    ],
+    ids=" ".join,
+)
+def test_what_changes_a_kafka_names_the_profile(command: tuple[str, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    make("prod", "--use")
+    code, said = run(*command)
+    assert code == 1
+    assert said.startswith('error: the profile that is used is "prod" (prod:9092), and this command changes something')
+    assert "--profile prod or KAVKA_PROFILE=prod" in said
+    options = parser().parse_args(joined((*command, "--profile", "prod")))
+    assert target_options(options, is_change=True).bootstrap == "prod:9092"
+    monkeypatch.setenv(PROFILE_VARIABLE, "prod")
+    assert target_options(parser().parse_args(joined(command)), is_change=True).bootstrap == "prod:9092"
+    monkeypatch.setenv(PROFILE_VARIABLE, "")
+    assert target_options(parser().parse_args(joined(command)), is_change=True).bootstrap is None
 
 
 def test_a_deleted_profile_and_a_cleared_one_are_used_no_more(directory: Path) -> None:

@@ -6,7 +6,7 @@ from typing import Any
 
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain
-from kavka_cli.target import add_target, target_options
+from kavka_cli.target import LABELS, add_target, target_options
 from kavka_operator.optional_libraries import lacking
 
 HELP = (
@@ -70,7 +70,7 @@ def run(options: Namespace) -> int:
     from kavka_audit_run.main import Wanted, run_audit
 
     try:
-        asked = target_options(options)
+        asked = target_options(options, labels=LABELS)
     except CommandError as error:
         return complain(error)
     return run_audit(asked, Wanted(**_wanted(options)))

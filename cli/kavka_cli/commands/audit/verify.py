@@ -111,7 +111,7 @@ def run(options: Namespace) -> int:
     goes into the metrics file too.
     """
     try:
-        asked = target_options(options)
+        asked = target_options(options, labels=("cluster",))
         keys = [_key(file) for file in options.key_file]
         found = find_target(asked)
         judgement = _judged(options.engine, found, keys, cluster_of_trail(found, options.cluster_id))

@@ -9,7 +9,7 @@ from kavka_cli.duration import parse_duration
 from kavka_cli.local_clusters import add_state_directory
 from kavka_cli.output import CommandError, complain, say
 from kavka_cli.suggested_quotas import How, cluster_name, file_of
-from kavka_cli.target import Target, add_target, find_target, target_options
+from kavka_cli.target import LABELS, Target, add_target, find_target, target_options
 from kavka_operator.api.quota import AnyEntity
 from kavka_operator.kafka.admin import AdminError
 from kavka_operator.kafka.broker_metrics import Page, growth, read_pages
@@ -39,7 +39,7 @@ def run(options: Namespace) -> int:
     """Print resources with limits that fit; the exit code."""
     how = How(options.duration, options.prometheus, options.headroom, options.percentile)
     try:
-        asked = target_options(options)
+        asked = target_options(options, labels=LABELS)
         seconds = _seconds(how)
         found = find_target(asked)
         limits = _limits(found)
