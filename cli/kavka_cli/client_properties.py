@@ -30,8 +30,10 @@ PART: Final = re.compile(r"\s+(username|password)\s*=\s*(\"(?:[^\"\\]|\\.)*\"|'(
 PEM: Final = "PEM"
 LOCATIONS: Final = ("ssl.truststore.location", "ssl.keystore.location")
 TYPES: Final = ("ssl.truststore.type", "ssl.keystore.type")
-TEXTS: Final = ("ssl.truststore.certificates", "ssl.keystore.certificate.chain", "ssl.keystore.key")
+CERTIFICATES: Final = ("ssl.truststore.certificates", "ssl.keystore.certificate.chain")
+TEXTS: Final = (*CERTIFICATES, "ssl.keystore.key")
 BOOTSTRAP: Final = "bootstrap.servers"
+LOGIN: Final = "sasl.jaas.config"
 TRUSTED: Final = "SSL_CERT_FILE"
 KNOWN: Final = {BOOTSTRAP, "security.protocol", "sasl.mechanism", "sasl.jaas.config", *LOCATIONS, *TYPES, *TEXTS}
 BLOCK: Final = re.compile(r"-----BEGIN ([A-Z ]+)-----.*?-----END \1-----", re.DOTALL)
@@ -103,13 +105,24 @@ def _login(properties: Mapping[str, str]) -> tuple[str, str, str]:
     mechanism = properties.get("sasl.mechanism", "")
     if mechanism not in LOGIN_MODULES:
         raise ValueError(f"sasl.mechanism: {mechanism!r} is none of {', '.join(LOGIN_MODULES)}")
-    config = properties.get("sasl.jaas.config", "").strip()
+    module, found = LOGIN_MODULES[mechanism], parsed_login(properties.get(LOGIN, ""))
+    if found is None or found[0] != module:
+        raise ValueError(f'{LOGIN} is not of the form {module} required username="..." password="...";')
+    return mechanism, *found[1:]
+
+
+def parsed_login(config: str) -> tuple[str, str, str] | None:
+    """Return module, username and password of a `sasl.jaas.config`; None where it has another form."""
     parts = {name: re.sub(r"\\(.)", r"\1", quoted[1:-1]) for name, quoted in PART.findall(config)}
     rest = PART.sub("", config).split()
-    module = LOGIN_MODULES[mechanism]
-    if rest[:1] != [module] or rest[1:] not in (["required;"], ["required", ";"]) or len(parts) != 2:
-        raise ValueError(f'sasl.jaas.config is not of the form {module} required username="..." password="...";')
-    return mechanism, parts["username"], parts["password"]
+    is_known = rest[:1] and rest[0] in LOGIN_MODULES.values() and rest[1:] in (["required;"], ["required", ";"])
+    return (rest[0], parts["username"], parts["password"]) if is_known and len(parts) == 2 else None
+
+
+def shown_login(config: str) -> str:
+    """Return a `sasl.jaas.config` with its module and username alone; nothing of one of another form."""
+    found = parsed_login(config)
+    return "***" if found is None else f'{found[0]} required username={_quoted(found[1])} password="***";'
 
 
 def _authority(properties: Mapping[str, str], text: Callable[[str], str]) -> str | None:

@@ -14,7 +14,17 @@ from typing import Final
 
 from kavka_broker.core.config.definition import ConfigError
 from kavka_broker.core.config.properties import format_properties, parse_properties
-from kavka_cli.client_properties import BOOTSTRAP, LOCATIONS, OPTION, read_properties, security_of_properties
+from kavka_cli.client_properties import (
+    BOOTSTRAP,
+    CERTIFICATES,
+    LOCATIONS,
+    LOGIN,
+    OPTION,
+    TYPES,
+    read_properties,
+    security_of_properties,
+    shown_login,
+)
 from kavka_cli.output import CommandError
 from kavka_operator.domain.access import Security
 from kavka_operator.platform.local.files import read_text, write_secret
@@ -24,8 +34,14 @@ PROFILE_VARIABLE: Final = "KAVKA_PROFILE"
 NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,62}")
 SUFFIX: Final = ".properties"
 METRICS, REGISTRY = "kavka.metrics", "kavka.registry"
-SECRETS: Final = ("sasl.jaas.config", "ssl.keystore.key", "ssl.key.password", "ssl.keystore.password")
-PASSWORD: Final = re.compile(r"(\bpassword\s*=\s*)(\"(?:[^\"\\]|\\.)*\"|'(?:[^'\\]|\\.)*')")
+HIDDEN: Final = "***"
+HARMLESS: Final = {"security.protocol", "sasl.mechanism", *LOCATIONS, *TYPES, *CERTIFICATES}
+"""Properties whose values are no secrets; those of all others are hidden."""
+ADDRESSES: Final = {BOOTSTRAP, METRICS, REGISTRY}
+URL: Final = re.compile(
+    r"(?P<scheme>\s*(?:[A-Za-z][A-Za-z0-9+.-]*://)?)(?P<user>.*@)?(?P<place>[^?#]*)(?P<query>.*)", re.DOTALL
+)
+BEFORE_URL: Final = re.compile(r",(?=\s*[A-Za-z][A-Za-z0-9+.-]*://)")
 OTHERS: Final = 0o077
 """The rights on a file that users other than its owner have."""
 
@@ -67,17 +83,35 @@ class Profile:
     @property
     def shown(self) -> dict[str, str]:
         """Its properties without what is secret."""
-        return {name: hidden(value) if name in SECRETS else value for name, value in self.properties.items()}
+        return {name: shown(name, value) for name, value in self.properties.items()}
 
     @property
     def _of_clients(self) -> dict[str, str]:
         return {name: value for name, value in self.properties.items() if name not in {METRICS, REGISTRY}}
 
 
-def hidden(text: str) -> str:
-    """A login without its password; of another text nothing."""
-    found, count = PASSWORD.subn(r'\1"***"', text)
-    return found if count else "***"
+def shown(name: str, value: str) -> str:
+    """The value of a property without what is secret."""
+    if name in ADDRESSES:
+        return shown_addresses(value)
+    if name == LOGIN:
+        return shown_login(value)
+    return value if name in HARMLESS else HIDDEN
+
+
+def shown_addresses(text: str) -> str:
+    """Addresses and URLs with commas between, without who logs in there and without what is asked.
+
+    An @ or a comma in a password makes the rest of it no host: all before the last @ of a URL is hidden.
+    """
+    return ",".join(_shown_url(url) for url in BEFORE_URL.split(text))
+
+
+def _shown_url(text: str) -> str:
+    found = URL.fullmatch(text)
+    assert found is not None, "each part of the pattern may be empty"
+    user, query = found["user"] and f"{HIDDEN}@", found["query"] and f"{found['query'][0]}{HIDDEN}"
+    return f"{found['scheme']}{user or ''}{found['place']}{query}"
 
 
 def config_directory() -> Path:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Final
 from kavka_cli.console_process import KEY_VARIABLE, PORT, PORT_MAX
 from kavka_cli.local_clusters import add_state_directory, is_running, state_directory
 from kavka_cli.output import CommandError, complain, note, say
-from kavka_cli.profiles import PROFILE_VARIABLE, Profile, profiles
+from kavka_cli.profiles import PROFILE_VARIABLE, Profile, profiles, shown_addresses
 from kavka_cli.resource_store import add_store, store_options
 from kavka_cli.schema_registry.decoding import Decoder
 from kavka_cli.schema_registry.registry_client import REGISTRY_VARIABLE, RegistryClient, RegistryError
@@ -157,9 +157,8 @@ def _registry(found: Iterable[Target]) -> str | None:
     """The schema registry of the profiles that are shown. Raises CommandError where there are several."""
     registries = sorted({target.registry for target in found if target.registry})
     if len(registries) > 1:
-        raise CommandError(
-            f"the profiles name several schema registries: {', '.join(registries)}; choose by --registry"
-        )
+        words = ", ".join(map(shown_addresses, registries))
+        raise CommandError(f"the profiles name several schema registries: {words}; choose by --registry")
     return registries[0] if registries else None
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from kavka_cli.app import joined, parser
 from kavka_cli.output import CommandError
-from kavka_cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, Profiles, hidden, profiles
+from kavka_cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, Profiles, profiles, shown
 from kavka_cli.target import LABELS, TargetOptions, find_target, target_options
 from tests.unit.operator.person import run
 
@@ -87,9 +87,57 @@ def test_no_command_prints_a_secret(directory: Path) -> None:
     assert "SASL_SSL SCRAM-SHA-512 as alice by certificate" in said
 
 
-@pytest.mark.parametrize("text", ["password=plain", "x", 'passwords="a"', 'password="unended'])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "password=plain", "x", 'passwords="a"', 'password="unended',
+        f'{MODULE} required username="alice" password="a" token="hunter2";',
+        f'{MODULE} required username="alice" password="a" password=hunter2;',
+        'com.example.LoginModule required username="alice" password="hunter2";',
+    ],
+)  # fmt: skip
 def test_a_login_of_another_form_is_hidden_as_a_whole(text: str) -> None:
-    assert hidden(text) == "***"
+    assert shown("sasl.jaas.config", text) == "***"
+
+
+def test_a_login_is_shown_as_its_module_and_its_user() -> None:
+    words = f"{MODULE} required password='hunter2' username='al\"ice' ;"
+    assert shown("sasl.jaas.config", words) == f'{MODULE} required username="al\\"ice" password="***";'
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("http://prod:8081", "http://prod:8081"),
+        ("a:9644,b:9644", "a:9644,b:9644"),
+        ("https://alice:hunter2@prod:8081/path", "https://***@prod:8081/path"),
+        ("https://hunter2@a:1,http://b:2,http://c:hunter2@d", "https://***@a:1,http://b:2,http://***@d"),
+        ("https://alice:hunter2,hun@ter2/hunter2@a:1", "https://***@a:1"),
+        ("alice:hunter2@a:1", "***@a:1"),
+        ("https://a:1/x?key=hunter2", "https://a:1/x?***"),
+    ],
+)
+def test_who_logs_in_at_an_address_is_hidden(text: str, told: str) -> None:
+    for name in ("kavka.registry", "kavka.metrics", "bootstrap.servers"):
+        assert shown(name, text) == told
+
+
+def test_values_are_hidden_unless_they_are_known_to_be_harmless(directory: Path) -> None:
+    make("prod")
+    file = directory / "prod.properties"
+    names = ("ssl.truststore.password", "ssl.key.password", "basic.auth.user.info", "kavka.other", "security.protocols")
+    file.write_text(file.read_text() + "".join(f"{name}=hunter2\n" for name in names) + "security.protocol=SSL\n")
+    code, said = run("profile", "show", "prod")
+    assert (code, said.splitlines()[1:]) == (
+        0, ["bootstrap.servers=prod:9092", *(f"{name}=***" for name in names), "security.protocol=SSL"]
+    )  # fmt: skip
+
+
+def test_the_registry_may_stand_in_the_file() -> None:
+    Path("client.properties").write_text("kavka.registry=http://alice:hunter2@prod:8081\n")
+    make("prod", "--command-config", "client.properties")
+    assert asked("topics", "--profile", "prod").registry == "http://alice:hunter2@prod:8081"
+    assert "hunter2" not in run("profile", "show", "prod")[1]
 
 
 def test_the_file_may_name_the_brokers_and_be_the_standard_input(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -78,12 +78,14 @@ def test_a_port_that_is_taken_is_refused_where_it_was_named() -> None:
 def test_profiles_are_clusters_by_their_names(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("KAVKA_CONFIG_DIR", str(tmp_path))
     for name in ("dev", "prod"):
-        assert run("profile", "create", name, "--bootstrap", f"{name}:1", "--registry", f"http://{name}")[0] == 0
+        assert (
+            run("profile", "create", name, "--bootstrap", f"{name}:1", "--registry", f"http://a:hunter2@{name}")[0] == 0
+        )
     assert targets("--profile", "dev", "--profile", "prod", "--bootstrap", "x:1") == [
         ("dev", "dev:1"), ("prod", "prod:1"), ("x:1", "x:1"),
     ]  # fmt: skip
     code, said = run("console", "--profile", "dev", "--profile", "prod")
-    assert (code, "several schema registries: http://dev, http://prod" in said) == (1, True), said
+    assert (code, "several schema registries: http://***@dev, http://***@prod" in said) == (1, True), said
     monkeypatch.setenv("KAVKA_PROFILE", "prod")
     assert targets() == [("prod", "prod:1")]
     code, said = run("console", "--profile", "dev", "--write")
