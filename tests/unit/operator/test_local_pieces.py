@@ -1,11 +1,12 @@
 """The pieces of the local platform that need no broker: the store, the table, the lock, the probe, processes."""
 
+import os
 import signal
 import socket
 import subprocess
 import sys
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import timedelta
 from pathlib import Path
@@ -18,7 +19,7 @@ from kavka_operator.api.kinds import key_of
 from kavka_operator.api.printer_columns import age, find, table
 from kavka_operator.api.topic import Topic
 from kavka_operator.platform.local import child_process, probe, processes
-from kavka_operator.platform.local.files import Lock, write_whole
+from kavka_operator.platform.local.files import Lock, write_secret, write_whole
 from kavka_operator.platform.local.layout import Layout, clusters
 from kavka_operator.platform.local.signals import Signals, Stopped
 from kavka_operator.platform.local.store import Store
@@ -195,6 +196,32 @@ def test_files_are_replaced_as_a_whole(tmp_path: Path) -> None:
     write_whole(tmp_path / "a", "one")
     write_whole(tmp_path / "a", "two")
     assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "two")]
+
+
+@pytest.mark.parametrize("write", [write_whole, write_secret])
+def test_no_draft_stays_of_a_file_that_cannot_be_written(write: Callable[[Path, str], None], tmp_path: Path) -> None:
+    (tmp_path / "directory").mkdir()
+    with pytest.raises(IsADirectoryError):
+        write(tmp_path / "directory", "hunter2")
+    with pytest.raises(UnicodeEncodeError):
+        write(tmp_path / "a", "hunter2 \ud800")
+    assert [path.name for path in tmp_path.iterdir()] == ["directory"]
+
+
+def test_a_new_secret_replaces_none(tmp_path: Path) -> None:
+    write_secret(tmp_path / "a", "one", is_new=True)
+    with pytest.raises(FileExistsError):
+        write_secret(tmp_path / "a", "two", is_new=True)
+    assert [(path.name, path.read_text()) for path in tmp_path.iterdir()] == [("a", "one")]
+
+
+def test_a_secret_is_utf_8_whatever_the_locale(tmp_path: Path) -> None:
+    code = (
+        "import sys; from kavka_operator.platform.local.files import *; write_secret(Path(sys.argv[1]), 'h\\xfcnter')"
+    )
+    environment = {**os.environ, "LC_ALL": "C", "PYTHONUTF8": "0", "PYTHONCOERCECLOCALE": "0"}
+    subprocess.run([sys.executable, "-c", code, tmp_path / "a"], env=environment, check=True)
+    assert (tmp_path / "a").read_bytes() == "h\xfcnter".encode()
 
 
 @contextmanager

@@ -9,21 +9,33 @@ from pathlib import Path
 
 def write_whole(path: Path, text: str, mode: int = 0o666) -> None:
     """Replace a file in one step; a reader sees the old text or the new one. `mode` is that of a new file."""
-    draft = path.with_name(f".{path.name}.{os.getpid()}.new")
-    draft.unlink(missing_ok=True)
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
-    with os.fdopen(descriptor, "w", encoding="utf-8") as file:
-        file.write(text)
-    draft.replace(path)
+    with _draft(path, text, mode) as draft:
+        draft.replace(path)
 
 
-def write_secret(path: Path, text: str) -> None:
-    """Replace a file in one step, as one that this user alone can read."""
+def write_secret(path: Path, text: str, *, is_new: bool = False) -> None:
+    """Replace a file in one step, as one that this user alone can read. With `is_new` there must be none yet: raises
+    FileExistsError.
+    """
+    with _draft(path, text, 0o600) as draft:
+        if is_new:
+            path.hardlink_to(draft)
+        else:
+            draft.replace(path)
+
+
+@contextmanager
+def _draft(path: Path, text: str, mode: int) -> Generator[Path]:
+    """A file with the text beside the one at `path`; it does not outlast the block."""
     draft = path.with_name(f".{path.name}.{os.getpid()}.new")
     draft.unlink(missing_ok=True)
-    with os.fdopen(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, 0o600), "w") as file:
-        file.write(text)
-    draft.replace(path)
+    try:
+        descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL | os.O_CLOEXEC, mode)
+        with os.fdopen(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+        yield draft
+    finally:
+        draft.unlink(missing_ok=True)
 
 
 def read_text(path: Path) -> str | None:
