@@ -37,6 +37,15 @@ def test_a_broken_escape_is_refused() -> None:
         parse_properties("a=\\u12")
 
 
+def test_a_broken_escape_is_told_by_its_key_without_the_value() -> None:
+    with pytest.raises(ConfigError) as found:
+        parse_properties('b=1\nsasl.jaas.config=hunter2 password\\uhunter2";\nc=2')
+    assert str(found.value).startswith("sasl.jaas.config: a \\u begins no escape; ")
+    assert "hunt" not in str(found.value)
+    with pytest.raises(ConfigError, match=r"a\\uz: a \\u begins no escape"):
+        parse_properties("a\\uz=hunter2")
+
+
 @given(st.dictionaries(st.text(min_size=1).filter(lambda key: key.strip() == key), st.text()))
 def test_what_is_written_is_read_back(properties: dict[str, str]) -> None:
     plain = {

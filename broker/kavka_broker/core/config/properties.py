@@ -46,10 +46,12 @@ def _split(line: str) -> tuple[str, str]:
     rest = line[end:].lstrip(BLANK)
     if rest[:1] in ("=", ":"):
         rest = rest[1:].lstrip(BLANK)
-    return _unescape(line[:end]), _unescape(rest)
+    key = _unescape(line[:end], line[:end])
+    return key, _unescape(rest, key)
 
 
-def _unescape(text: str) -> str:
+def _unescape(text: str, key: str) -> str:
+    """Raises ConfigError, which names the key and prints nothing of a value: that may be a password."""
     if "\\" not in text:
         return text
     pieces: list[str] = []
@@ -61,7 +63,7 @@ def _unescape(text: str) -> str:
             character = text[position]
             position += 1
             if character == "u":
-                pieces.append(_code_point(text, position))
+                pieces.append(_code_point(text, position, key))
                 position += 4
                 continue
             character = ESCAPES.get(character, character)
@@ -70,10 +72,12 @@ def _unescape(text: str) -> str:
     return "".join(pieces).encode("utf-16", "surrogatepass").decode("utf-16", "replace")
 
 
-def _code_point(text: str, position: int) -> str:
+def _code_point(text: str, position: int, key: str) -> str:
     digits = text[position : position + 4]
     if len(digits) < 4 or not all(digit in "0123456789abcdefABCDEF" for digit in digits):
-        raise ConfigError(text[:40], f'"\\u{digits}" is not an escape; write \\u and four hexadecimal digits')
+        raise ConfigError(
+            key[:40], "a \\u begins no escape; write \\u and four hexadecimal digits, or \\\\u for itself"
+        )
     return chr(int(digits, 16))
 
 
