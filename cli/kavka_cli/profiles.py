@@ -7,8 +7,9 @@ it has none. `current` beside the profiles names the one that commands take wher
 
 import os
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Generator, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
@@ -44,6 +45,9 @@ URL: Final = re.compile(
 BEFORE_URL: Final = re.compile(r",(?=\s*[A-Za-z][A-Za-z0-9+.-]*://)")
 OTHERS: Final = 0o077
 """The rights on a file that users other than its owner have."""
+WRITERS: Final = 0o022
+"""Of those, the rights to write."""
+ROOT: Final = 0
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,16 +127,18 @@ def config_directory() -> Path:
 
 @dataclass(frozen=True, slots=True)
 class Profiles:
-    """The profiles in a directory."""
+    """The profiles of a user in a directory."""
 
     directory: Path
+    user: int = field(default_factory=os.geteuid)
 
     def __iter__(self) -> Iterator[Profile]:
         """Give the profiles by name. Raises CommandError."""
         return (self.get(name) for name in self.names())
 
     def names(self) -> list[str]:
-        """The names of the profiles."""
+        """The names of the profiles. Raises CommandError where the directory is not this user's alone to write."""
+        self._check()
         found = (path.name.removesuffix(SUFFIX) for path in self._directory.glob(f"*{SUFFIX}"))
         return sorted(name for name in found if NAME.fullmatch(name))
 
@@ -146,6 +152,7 @@ class Profiles:
     def get(self, name: str) -> Profile:
         """Return a profile. Raises CommandError where there is none, or others may read it."""
         path = self.path(name)
+        self._check()
         try:
             mode, text = path.stat().st_mode, path.read_text(encoding="utf-8")
             properties = parse_properties(text)
@@ -161,14 +168,18 @@ class Profiles:
             raise CommandError(f'profile "{name}": other users may read {path}; chmod 600 {path}')
         return Profile(name, properties)
 
-    def put(self, profile: Profile) -> None:
-        """Write a profile, as a file that this user alone may read. Raises CommandError."""
+    def put(self, profile: Profile, *, is_new: bool = False) -> None:
+        """Write a profile, as a file that this user alone may read. Raises CommandError, with `is_new` also where there
+        is one of this name.
+        """
         path = self.path(profile.name)
-        try:
+        self._check()
+        with _told(path, "written"):
             self._directory.mkdir(mode=0o700, parents=True, exist_ok=True)
-            write_secret(path, format_properties(profile.properties))
-        except OSError as problem:
-            raise CommandError(f"{path} cannot be written: {problem.strerror}") from problem
+            try:
+                write_secret(path, format_properties(profile.properties), is_new=is_new)
+            except FileExistsError:
+                raise CommandError(f'there is a profile "{profile.name}"; --replace writes it anew') from None
 
     def delete(self, name: str) -> None:
         """Remove a profile; commands take it no more. Raises CommandError where there is none."""
@@ -176,20 +187,37 @@ class Profiles:
             self.get(name)  # says that there is none
         if self.current == name:
             self.use(None)
-        self.path(name).unlink(missing_ok=True)
+        with _told(path := self.path(name), "deleted"):
+            path.unlink(missing_ok=True)
 
     @property
     def current(self) -> str | None:
-        """The profile that commands take where nothing names another cluster."""
-        return (read_text(self._current) or "").strip() or None
+        """The profile that commands take where nothing names another cluster. Raises CommandError."""
+        self._check()
+        with _told(self._current, "read"):
+            return (read_text(self._current) or "").strip() or None
 
     def use(self, name: str | None) -> None:
         """Let commands take a profile, or none. Raises CommandError where there is no such profile."""
         if name is None:
-            self._current.unlink(missing_ok=True)
+            with _told(self._current, "deleted"):
+                self._current.unlink(missing_ok=True)
         else:
             self.get(name)
-            write_secret(self._current, f"{name}\n")
+            with _told(self._current, "written"):
+                write_secret(self._current, f"{name}\n")
+
+    def _check(self) -> None:
+        """Raise CommandError where another user may put profiles here: commands would send what they say elsewhere."""
+        with _told(self._directory, "read"):
+            try:
+                found = self._directory.stat()
+            except FileNotFoundError:
+                return
+        if found.st_uid not in {self.user, ROOT}:
+            raise CommandError(f"{self._directory} is another user's; profiles are in a directory of your own")
+        if found.st_mode & WRITERS:
+            raise CommandError(f"other users may write {self._directory}; chmod 700 {self._directory}")
 
     @property
     def _directory(self) -> Path:
@@ -198,6 +226,17 @@ class Profiles:
     @property
     def _current(self) -> Path:
         return self._directory / "current"
+
+
+@contextmanager
+def _told(path: Path, done: str) -> Generator[None]:
+    """Raise CommandError for what the system does not let be done with a file."""
+    try:
+        yield
+    except OSError as problem:
+        raise CommandError(f"{path} cannot be {done}: {problem.strerror}") from problem
+    except UnicodeError as problem:
+        raise CommandError(f"{path} cannot be {done}: what it has is not UTF-8 text") from problem
 
 
 def profiles() -> Profiles:

@@ -11,7 +11,7 @@ import pytest
 
 from kavka_cli.app import joined, parser
 from kavka_cli.output import CommandError
-from kavka_cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, Profiles, profiles, shown
+from kavka_cli.profiles import CONFIG_VARIABLE, PROFILE_VARIABLE, Profile, Profiles, profiles, shown
 from kavka_cli.target import LABELS, TargetOptions, find_target, target_options
 from tests.unit.operator.person import run
 
@@ -165,6 +165,69 @@ def test_what_cannot_be_is_refused_in_words(words: tuple[str, ...], told: str) -
     code, said = run("profile", *words)
     assert (code, said.startswith(f"error: {told}")) == (1, True), said
     assert profiles().names() == ["dev"]
+
+
+@pytest.mark.parametrize("content", [None, b"\xff"])
+def test_a_current_that_is_no_text_is_an_error_in_words(directory: Path, content: bytes | None) -> None:
+    make("prod")
+    current = directory / "current"
+    if content is None:
+        current.mkdir()
+        words = f"error: {current} cannot be read: Is a directory\n"
+    else:
+        current.write_bytes(content)
+        words = f"error: {current} cannot be read: what it has is not UTF-8 text\n"
+    for command in (
+        ("topics",), ("profile", "list"), ("profile", "show"), ("profile", "delete", "prod"),
+        ("profile", "create", "dev", "--bootstrap", "x:1"),
+    ):  # fmt: skip
+        assert run(*command) == (1, words), command
+    if content is None:
+        assert run("profile", "clear")[1].startswith(f"error: {current} cannot be deleted: ")
+        assert run("profile", "use", "prod") == (1, f"error: {current} cannot be written: Is a directory\n")
+        assert not list(directory.glob(".*")), "no draft stays"
+
+
+def test_a_profile_that_is_a_directory_is_an_error_in_words(directory: Path) -> None:
+    make("prod")
+    (directory / "dev.properties").mkdir(mode=0o700)
+    path = directory / "dev.properties"
+    assert run("profile", "delete", "dev")[1].startswith(f"error: {path} cannot be deleted: ")
+    said = run("profile", "create", "dev", "--bootstrap", "x:1", "--replace")
+    assert said == (1, f"error: {path} cannot be written: Is a directory\n")
+    assert run("profile", "use", "dev") == (1, f'error: profile "dev": {path} cannot be read: Is a directory\n')
+
+
+def test_a_profile_that_another_made_meanwhile_stays(directory: Path) -> None:
+    profiles().put(Profile("prod", {"bootstrap.servers": "one:1"}), is_new=True)
+    with pytest.raises(CommandError, match='there is a profile "prod"; --replace writes it anew'):
+        profiles().put(Profile("prod", {"bootstrap.servers": "two:1"}), is_new=True)
+    assert profiles().get("prod").bootstrap == "one:1"
+    assert [path.name for path in directory.iterdir()] == ["prod.properties"]
+
+
+@pytest.mark.parametrize("mode", [0o770, 0o702, 0o1777])
+def test_a_directory_that_others_may_write_is_refused(directory: Path, mode: int) -> None:
+    make("prod", "--use")
+    directory.chmod(mode)
+    words = f"error: other users may write {directory}; chmod 700 {directory}\n"
+    for command in (
+        ("topics",), ("topics", "--profile", "prod"), ("profile", "list", "-o", "name"), ("profile", "use", "prod"),
+        ("profile", "create", "dev", "--bootstrap", "x:1"),
+    ):  # fmt: skip
+        assert run(*command) == (1, words), command
+
+
+def test_a_directory_of_another_user_is_refused(directory: Path) -> None:
+    make("prod", "--use")
+    owner = directory.stat().st_uid
+    other = Profiles(directory.parent, user=owner + 1)
+    if owner == 0:
+        assert other.current == "prod", "root may write all, and may have made it"
+        os.chown(directory, 12345, -1)
+    for ask in (other.names, lambda: other.current, lambda: other.get("prod")):
+        with pytest.raises(CommandError, match="is another user's; profiles are in a directory of your own"):
+            ask()
 
 
 def test_a_property_that_is_not_understood_makes_no_profile() -> None:

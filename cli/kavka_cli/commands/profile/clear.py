@@ -2,7 +2,7 @@
 
 from argparse import ArgumentParser, Namespace
 
-from kavka_cli.output import say
+from kavka_cli.output import CommandError, complain, say
 from kavka_cli.profiles import profiles
 
 HELP = "Use no profile but where one is named; the profiles stay."
@@ -14,6 +14,9 @@ def add_options(parser: ArgumentParser) -> None:
 
 def run(options: Namespace) -> int:
     """Forget which profile is used; the exit code."""
-    profiles().use(None)
+    try:
+        profiles().use(None)
+    except CommandError as error:
+        return complain(error)
     say("no profile is used")
     return 0

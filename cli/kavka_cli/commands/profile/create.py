@@ -29,15 +29,13 @@ def run(options: Namespace) -> int:
     """Write the profile; the exit code."""
     known = profiles()
     try:
-        if known.path(options.name).exists() and not options.replace:
-            raise CommandError(f'there is a profile "{options.name}"; --replace writes it anew')
         urls_of(options.metrics or "")
         more = {BOOTSTRAP: options.bootstrap, METRICS: options.metrics, REGISTRY: options.registry}
-        known.put(new_profile(options.name, options.command_config, more))
+        known.put(new_profile(options.name, options.command_config, more), is_new=not options.replace)
         if options.use:
             known.use(options.name)
+        is_current = known.current == options.name
     except CommandError as error:
         return complain(error)
-    is_current = known.current == options.name
     say(f'profile "{options.name}" is {"made and used" if is_current else "made"}')
     return 0

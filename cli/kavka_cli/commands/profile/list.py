@@ -19,11 +19,12 @@ def add_options(parser: ArgumentParser) -> None:
 def run(options: Namespace) -> int:
     """Print the profiles; the exit code. Names are listed also where a file cannot be read."""
     known = profiles()
-    if options.output == "name":
-        say("\n".join(known.names()))
-        return 0
-    used = os.environ.get(PROFILE_VARIABLE, known.current)
     try:
+        if options.output == "name":
+            say("\n".join(known.names()))
+            return 0
+        named = os.environ.get(PROFILE_VARIABLE)
+        used = known.current if named is None else named
         found = [*known]
         logins = [of.login for of in found]
     except CommandError as error:
