@@ -38,7 +38,8 @@ def run(options: Namespace) -> int:
     """Stop a cluster; the exit code."""
     try:
         state = state_directory(options.state_dir)
-        layout = the_cluster(state, options.namespace, options.cluster or only_known(state, options.namespace))
+        name = only_known(state, options.namespace) if options.cluster is None else options.cluster
+        layout = the_cluster(state, options.namespace, name)
         was_running = is_running(layout)
         if was_running:
             _stop(layout)

@@ -52,6 +52,8 @@ def test_a_word_that_is_no_command_is_answered_with_the_nearest_one(words: tuple
 
 def test_a_stopped_cluster_is_removed_without_its_name_where_it_is_the_only_one(person: Person) -> None:
     person.types("apply", "-f", person.file())
+    code, said = person.types("down", "", "--volumes")
+    assert (code, 'no KafkaCluster ""' in said) == (1, True), "an empty word names none"
     assert person.types("down", "--volumes") == (0, "kafkacluster.kavka.dev/main removed\n")
     for name in ("main", "second"):
         code, said = person.types("apply", "-f", person.file(FILE.replace("main", name).replace("orders", f"{name}s")))
