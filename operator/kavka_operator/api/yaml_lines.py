@@ -94,6 +94,8 @@ def _refuse_depth(loader: type[yaml.SafeLoader], text: str) -> None:
 
 def _worded(text: str) -> Iterator[Document]:
     """The documents. Raises YamlError, with words for a person."""
+    with suppress(yaml.YAMLError):
+        _refuse_depth(LOADERS[-1], text)  # the fast one may have ended before
     try:
         yield from _documents(LOADERS[-1](text))
     except ReaderError as error:

@@ -148,12 +148,12 @@ def test_a_text_that_is_right_is_never_read_by_the_slow_parser(monkeypatch: pyte
 
 @pytest.mark.parametrize(
     "text",
-    ["[" * 65 + "]" * 65, "[" * 100_000, "- " * 100_000 + "x", '{"a":' * 100_000, "a: &a [*a]"],
-    ids=["brackets", "open brackets", "dashes", "braces", "an alias to itself"],
+    ["[" * 65 + "]" * 65, "[" * 100_000, "- " * 100_000 + "x", '{"a":' * 100_000, "a: &a [*a]", "a: [{b:" + "{" * 1000],
+    ids=["brackets", "open brackets", "dashes", "braces", "an alias to itself", "what the C parser refuses before"],
 )
 def test_what_is_nested_without_end_is_refused_in_words(text: str) -> None:
     with pytest.raises(YamlError, match="is nested more than 64 deep"):
-        documents(text)
+        list(documents(text))
 
 
 def test_what_is_nested_as_deep_as_may_be_is_read() -> None:
